@@ -203,9 +203,7 @@ pub(super) fn can_be_undone(scenario: &Scenario) -> bool {
 /// Returns all scenarios: each command, then the undo of each.
 pub(super) fn all_scenarios() -> Vec<Scenario> {
     let scenarios = || BASE_SCENARIOS.iter().chain(NEW_LANE_SCENARIOS).chain(UNUSUAL_SCENARIOS);
-    // A killed undo of a landing whose autostash conflicted leaves the saved changes in their snapshot (open).
-    let undone = scenarios().filter(|scenario| scenario.name != "merge-autostash-conflict");
-    let undo_scenarios = undone.map(|scenario| Scenario { tests_undo: true, ..*scenario });
+    let undo_scenarios = scenarios().map(|scenario| Scenario { tests_undo: true, ..*scenario });
     scenarios().chain(PERMANENT_SCENARIOS).chain(POOL_UNDO_SCENARIOS).copied().chain(undo_scenarios).collect()
 }
 

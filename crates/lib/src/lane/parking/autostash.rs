@@ -57,14 +57,15 @@ pub(crate) fn restore_step(dir: &Path, id: &str, head: CommitId) -> BoxedStep {
 }
 
 impl Operation<'_> {
-    /// Marks a snapshot as restored. The step that restored it includes this, since a step of its own would follow
-    /// a conflict too. If it fails, the snapshot only stays longer than necessary.
-    pub(super) fn mark_returned(&self, id: &str) {
+    /// Marks a snapshot as restored, or no longer so when the restore is reverted. The step that restores it includes
+    /// this, since a step of its own would follow a conflict too. If it fails, the snapshot only stays longer than
+    /// necessary.
+    pub(super) fn mark_returned(&self, id: &str, is_returned: bool) {
         let path = self.project.store.layout().snapshot_record(id);
         if let Ok(Some(record)) = SnapshotRecord::load_if_exists(&path)
-            && record.restored.is_none()
+            && record.restored.is_some() != is_returned
         {
-            drop(SnapshotRecord { restored: Some(now()), ..record }.save(&path));
+            drop(SnapshotRecord { restored: is_returned.then(now), ..record }.save(&path));
         }
     }
 
@@ -103,7 +104,7 @@ impl Operation<'_> {
     ) {
         let RestoreSnapshot { dir, snapshot_id: id, .. } = step;
         self.with_memory(|outcomes: &mut RestoreOutcomes| outcomes.0.insert(id.clone(), outcome.clone()));
-        let RestoreOutcome::Conflict(paths) = outcome else { return self.mark_returned(id) };
+        let RestoreOutcome::Conflict(paths) = outcome else { return self.mark_returned(id, true) };
         if !self.with_memory(|own: &mut OwnSnapshots| own.0.contains(id)) {
             self.project.listener.warn(format!(
                 "your changes in {} conflict with what was merged in {}; they are saved: git stash apply {}",

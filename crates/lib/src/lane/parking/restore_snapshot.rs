@@ -110,6 +110,9 @@ impl Step for RestoreSnapshot {
         }
         let ignored_files = op.project.preview_ignored_files(dir)?;
         let taken_snap = op.undo_restore(dir, snapshot_id, state_before.as_ref(), &ignored_files)?;
+        if *is_autostash {
+            op.mark_returned(snapshot_id, false);
+        }
         state_before.as_ref().map_or(Ok(()), |before| op.restore_previous_state(dir, before, taken_snap))
     }
 
@@ -154,7 +157,7 @@ impl Step for RestoreSnapshot {
         snapshot_store::prune_parked_folders(&project.store, snapshot_id);
         let has_happened = anchor_recovered_files(project, recovered)?;
         if has_happened && self.is_autostash {
-            op.mark_returned(snapshot_id);
+            op.mark_returned(snapshot_id, true);
         }
         Ok(has_happened)
     }
