@@ -372,7 +372,8 @@ fn lane_that_may_not_merge_has_no_request() {
         "{text}"
     );
     std::fs::remove_file(sandbox.lane_path("x").join("new.txt")).unwrap();
-    ["go", "up"].map(|pipe| sandbox.pipe(pipe));
+    sandbox.pipe("go");
+    sandbox.pipe("up");
     sandbox.start_lane("busy", "echo b > b.txt; git add -A; git commit -qm b; echo > $ROOT/up; cat $ROOT/go");
     let _ = sandbox.read_pipe("up");
     let text = sandbox.proq(&["merge", "--pr", "busy"]).fails(1);

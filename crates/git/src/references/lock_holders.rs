@@ -46,7 +46,7 @@ pub(crate) struct LockHolder {
     start_time: String,
     /// Name of its program.
     name: String,
-    /// Whether it has the lock file open.
+    /// Whether the process has one of the lock files open.
     has_open: bool,
 }
 

@@ -80,14 +80,20 @@ pub(crate) fn anchor_recovered_files(
     Ok(recovered.is_done)
 }
 
+/// Creates a ref that keeps a commit of saved files, and returns its name.
+fn create_saved_ref(project: &Project, saved: CommitId) -> Result<String, proq_git::Error> {
+    let name = format!("refs/proq/saved/crash-{}", new_id());
+    project.repo.create_ref(&name, saved, "git-proq: saved")?;
+    Ok(name)
+}
+
 /// Creates a ref for a commit of files that would be overwritten, and warns about it.
 pub(crate) fn anchor_saved_files(
     project: &Project,
     saved: CommitId,
     origin: &str,
 ) -> Result<(), proq_git::Error> {
-    let name = format!("refs/proq/saved/crash-{}", new_id());
-    project.repo.create_ref(&name, saved, "git-proq: saved")?;
+    let name = create_saved_ref(project, saved)?;
     project
         .listener
         .warn(format!("files that were {origin} are saved; restore them here: git checkout {name} -- ."));
@@ -102,8 +108,7 @@ pub(crate) fn anchor_late_writes(
     snapshot: &Snapshot,
     renewed: &Snapshot,
 ) -> Result<(), Error> {
-    let name = format!("refs/proq/saved/crash-{}", new_id());
-    project.repo.create_ref(&name, renewed.commit, "git-proq: saved")?;
+    let name = create_saved_ref(project, renewed.commit)?;
     let mut sources = vec![("", snapshot.work_tree, renewed.work_tree)];
     if let (Some(old), Some(new)) = (snapshot.untracked_tree, renewed.untracked_tree) {
         sources.push(("^3", old, new));
