@@ -176,6 +176,8 @@ const LANE_COMMANDS: &[&str] = &[
     "spawn|--wait -n bad -- false",
     "wait|bad",
     "show|bad",
+    "spawn|--wait -n killed -- killed",
+    "show|killed",
     "list|--all",
     "events",
     "approve|--list",
@@ -218,8 +220,12 @@ fn collect_outputs() -> Outputs {
     let _ = lanes.proq(&["spawn", "--empty", "-n", "pay", "--count", "2"]).ok();
     lanes.commit_in_lane("pay-1", "echo 1 > pay.txt");
     lanes.commit_in_lane("pay-2", "echo 2 > pay.txt");
+    lanes.program("killed", "kill -KILL $$");
     outputs.run(&lanes, LANE_COMMANDS);
-    outputs.run(&sandbox_with_claude("begin; well"), AGENT_COMMANDS);
+    let agent = sandbox_with_claude("begin; well");
+    // An agent that is slow to exit after its result is otherwise ended by a signal.
+    agent.git(&["config", "proq.agent.linger", "600"]);
+    outputs.run(&agent, AGENT_COMMANDS);
     let error = lanes.proq(&["--json", "show", "nobody"]).json();
     outputs.0.push(("error".to_owned(), error));
     let plan = repo_with_plan(
