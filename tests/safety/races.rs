@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use proq_test_kit::Sandbox;
 use proq_test_kit::claude::sandbox_with_claude;
+use proq_test_kit::faults::{kill_at, recover};
 use proq_test_kit::runs::sandbox_with_running_landing;
 use proq_test_kit::waiting::{KilledOnDrop, OutputLines, wait_until, wait_until_unlocked};
 
@@ -277,4 +278,46 @@ fn file_modified_while_copied_is_rewritten() {
         assert!(std::fs::read_to_string(sandbox.lane_path("x").join("file")).unwrap() == text);
         assert_eq!(sandbox.git(&["-C", ".proq-worktrees/x", "status", "--porcelain"]), "");
     }
+}
+
+/// `git pack-refs` removes the file of each ref that is at the commit that it packed, also if the ref was deleted and
+/// created again since.
+/// Promise: concurrency/recreated-branch
+#[test]
+fn branch_created_again_outlives_a_running_pack_refs() {
+    let cases: [(&str, &[&[&str]]); 4] = [
+        ("renamed back", &[&["rename", "x", "y"], &["undo"]]),
+        ("lane restored", &[&["discard", "x"], &["undo"]]),
+        ("undone and redone", &[&["undo"], &["redo"]]),
+        ("lane restarted", &[&["redispatch", "x"]]),
+    ];
+    for (name, commands) in cases {
+        let sandbox = sandbox_with_claude("begin; well");
+        let _ = sandbox.proq(&["spawn", "-n", "x", "--wait", "claude", "nothing to do"]).ok();
+        sandbox.git(&["pack-refs", "--all", "--no-prune"]);
+        let tip = sandbox.git(&["rev-parse", "proq/x"]);
+        for args in commands {
+            let _ = sandbox.proq(args).ok();
+        }
+        let _ = sandbox.proq(&["wait", "x"]);
+        // What is left to do for the git that packed the refs.
+        sandbox.sh("rm .git/refs/heads/proq/x");
+        assert_eq!(sandbox.git(&["rev-parse", "proq/x"]), tip, "{name}");
+        assert_eq!(sandbox.git(&["-C", ".proq-worktrees/x", "rev-parse", "HEAD"]), tip, "{name}");
+        sandbox.git(&["fsck"]);
+    }
+}
+
+#[test]
+fn reverted_rename_keeps_its_branch_while_refs_are_packed() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    sandbox.git(&["pack-refs", "--all", "--no-prune"]);
+    let tip = sandbox.git(&["rev-parse", "proq/x"]);
+    // The old branch is gone, and the rename is not complete.
+    kill_at(&sandbox, "step.after:3", &["rename", "x", "y"]);
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/heads/proq/x"]), "");
+    recover(&sandbox);
+    sandbox.sh("rm .git/refs/heads/proq/x");
+    assert_eq!(sandbox.git(&["rev-parse", "proq/x"]), tip);
 }

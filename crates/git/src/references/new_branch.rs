@@ -11,6 +11,7 @@ use crate::base::head::BRANCH_PREFIX;
 use crate::base::lock_file::{FileId, create_linked_lock_file};
 use crate::repository::head_file::read_head;
 use crate::repository::settings::has_build_specific_config;
+use crate::repository::shared_repository::Sharing;
 use crate::{Oid, Repo};
 
 /// Lock file of a ref, removed on drop unless it was renamed to the ref or replaced by another process: users
@@ -22,8 +23,12 @@ pub(crate) struct RefLock {
 
 impl RefLock {
     pub(super) fn acquire(path: PathBuf) -> Option<RefLock> {
-        let file = File::create_new(&path).ok()?;
-        Some(RefLock { file, lock_path: path })
+        RefLock::create(path).ok()
+    }
+
+    /// Creates the lock file at `lock_path`, which must not exist.
+    pub(super) fn create(lock_path: PathBuf) -> Result<RefLock> {
+        Ok(RefLock { file: File::create_new(&lock_path)?, lock_path })
     }
 
     /// Acquires the lock as a hard link to the file `mark`, by which recovery knows whose lock it is.
@@ -53,6 +58,17 @@ impl RefLock {
         self.file.write_all(format!("ref: {BRANCH_PREFIX}{branch}\n").as_bytes())?;
         self.file.sync_all()?;
         self.rename_to_ref(ref_path)
+    }
+
+    /// Replaces the file `path`, whose lock this is, by `text`, durably.
+    ///
+    /// # Errors
+    /// Fails without a change to the file.
+    pub(super) fn replace(mut self, path: &Path, text: &[u8], sharing: Sharing) -> Result<()> {
+        sharing.adjust_open_file(&self.file)?;
+        self.file.write_all(text)?;
+        self.file.sync_all()?;
+        self.rename_to_ref(path)
     }
 
     /// Renames the lock file to the ref.

@@ -189,6 +189,7 @@ pub fn recreate_lane(
     require_set_up_approved(op.project, request.set_up)?;
     let removed = remove_locked(op, old, RemovalReason::Discard, true)?;
     let plan = LanePlan::new(op.project, old.name.clone(), request)?;
+    op.expect_recreated_ref(&format!("refs/heads/{}", plan.branch));
     Ok((removed, create_one_lane(op, &plan)?.0))
 }
 

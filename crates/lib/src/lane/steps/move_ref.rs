@@ -1,5 +1,6 @@
 //! The step that moves, creates or deletes a ref.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use proq_git as git;
@@ -31,6 +32,10 @@ pub struct MoveRef {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<CommitId>,
 }
+
+/// Refs that an operation creates after a deletion, which a running `git pack-refs` may have packed before.
+#[derive(Default)]
+struct RecreatedRefs(BTreeSet<String>);
 
 /// Returns the name of the ref that keeps an operation's objects while it is active.
 pub fn pending_ref(id: &str) -> String {
@@ -72,18 +77,28 @@ impl Step for MoveRef {
         if new.is_none() {
             refuse_checked_out_branch(repo, name)?;
         }
-        let in_process = match (*old, *new) {
-            (Some(old), None) => repo.delete_loose_ref(name, old),
-            (None, Some(new)) => repo.create_private_ref(name, new),
-            _ => None,
+        let swap = || {
+            let in_process = match (*old, *new) {
+                (Some(old), None) => repo.delete_loose_ref(name, old),
+                (None, Some(new)) => repo.create_private_ref(name, new),
+                _ => None,
+            };
+            let swap_by_git =
+                || repo.swap_ref(name, new.unwrap_or(null), old.unwrap_or(null), &op.reflog_message());
+            in_process.map_or_else(swap_by_git, Ok)
         };
-        if in_process.is_none() {
-            repo.swap_ref(name, new.unwrap_or(null), old.unwrap_or(null), &op.reflog_message())?;
+        let is_recreated = op.with_memory(|recreated: &mut RecreatedRefs| recreated.0.contains(name));
+        match *new {
+            Some(new) if old.is_none() && is_recreated => repo.recreate_ref(name, new, swap)?,
+            _ => swap()?,
         }
         Ok(StepOutcome::done())
     }
 
     fn invert(&self, op: &Operation<'_>) -> Result<(), Error> {
+        if self.new.is_none() {
+            op.expect_recreated_ref(&self.name);
+        }
         op.perform(MoveRef { name: self.name.clone(), old: self.new, new: self.old }).map(drop)
     }
 
@@ -136,6 +151,11 @@ fn refuse_checked_out_branch(repo: &Repo, name: &str) -> Result<(), Error> {
 }
 
 impl Operation<'_> {
+    /// Notes that this operation creates a ref that existed before, so that git does not remove it again.
+    pub(crate) fn expect_recreated_ref(&self, name: &str) {
+        self.with_memory(|recreated: &mut RecreatedRefs| recreated.0.insert(name.to_owned()));
+    }
+
     /// Creates a ref that must not exist yet.
     pub fn create_ref(&self, name: &str, new: CommitId) -> Result<(), Error> {
         self.perform(MoveRef { name: name.to_owned(), old: None, new: Some(new) }).map(drop)
