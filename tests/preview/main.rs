@@ -21,6 +21,7 @@ mod preview_round_trip;
 mod preview_settings;
 mod preview_special_files;
 mod property;
+mod restore_races;
 mod snap;
 mod snap_expiry;
 mod snap_ids;

@@ -151,7 +151,7 @@ fn restores_untouched_edits_byte_for_byte_on_new_base() {
     sandbox.sh(edit);
     let show_state = "cat a.s b.crlf f.plus; stat -c %a f.plus; git status --short";
     let original = sandbox.sh("git add a.s") + &sandbox.sh(show_state);
-    for fault_point in ["", "restore.as-edited"] {
+    for fault_point in ["", "restore.displaced", "restore.replaced", "restore.as-edited"] {
         let _ = sandbox.proq(&["preview", "one"]).ok();
         let shown = image(&sandbox);
         sandbox.sh("git fetch -q . +proq/two:main");

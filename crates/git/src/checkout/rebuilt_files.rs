@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs::Permissions;
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -65,7 +65,7 @@ impl<'a> RebuiltFiles<'a> {
             }
         }
         let build = Quarantine::open(&dir)?;
-        self.build_files(paths)?;
+        build_files(self.tree, self.source_tree, &dir.join("files"), paths)?;
         // Missing folders in the worktree are created with the modes of these. In a shared repository git set
         // the setgid bit, which only folders below its own folder have.
         for folder in paths.iter().flat_map(|path| path.parents()) {
@@ -93,28 +93,6 @@ impl<'a> RebuiltFiles<'a> {
         }
     }
 
-    /// Lets git write the files of `paths` to the build folder.
-    fn build_files(&self, paths: &[&RepoPath]) -> Result<(), Error> {
-        let index = self.tree.scratch.join(format!("from-{}", self.source_tree));
-        scratch_index::remove_scratch_index(&index);
-        let call = || self.tree.repo.git_in(self.tree.dir).use_index(&index);
-        call()
-            .args(["read-tree", "--no-sparse-checkout"])
-            .arg(self.source_tree.to_string())
-            .mutating()
-            .run()?;
-        let mut prefix = OsString::from("--prefix=").into_vec();
-        prefix.extend(self.build_dir().join("files").into_os_string().into_vec());
-        prefix.push(b'/');
-        call()
-            .args(["checkout-index", "-z", "--stdin"])
-            .arg(OsString::from_vec(prefix))
-            .input(nul_separated(paths.iter().copied()))
-            .mutating()
-            .run()
-            .map(drop)
-    }
-
     /// Returns whether the file of `path` was moved to the worktree.
     pub(crate) fn was_moved_to_worktree(&self, path: &RepoPath) -> bool {
         let files_dir = self.build_dir().join("files");
@@ -135,4 +113,28 @@ impl<'a> RebuiltFiles<'a> {
         build.remove_temp_copies(self.tree.dir, std::iter::once(path));
         build.remove_worktree_copy(self.tree.dir, path)
     }
+}
+
+/// Lets git write the files of `paths` of the tree `source_tree` to the folder `dir`, as its filters convert
+/// them in the worktree.
+pub(crate) fn build_files(
+    tree: &WorktreeContext<'_>,
+    source_tree: TreeId,
+    dir: &Path,
+    paths: &[&RepoPath],
+) -> Result<(), Error> {
+    let index = tree.scratch.join(format!("from-{source_tree}"));
+    scratch_index::remove_scratch_index(&index);
+    let call = || tree.repo.git_in(tree.dir).use_index(&index);
+    call().args(["read-tree", "--no-sparse-checkout"]).arg(source_tree.to_string()).mutating().run()?;
+    let mut prefix = OsString::from("--prefix=").into_vec();
+    prefix.extend(dir.as_os_str().as_bytes());
+    prefix.push(b'/');
+    call()
+        .args(["checkout-index", "-z", "--stdin"])
+        .arg(OsString::from_vec(prefix))
+        .input(nul_separated(paths.iter().copied()))
+        .mutating()
+        .run()
+        .map(drop)
 }

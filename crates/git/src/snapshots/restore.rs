@@ -367,13 +367,14 @@ impl<'a> SnapshotRestore<'a> {
         let written_paths: Vec<RepoPath> =
             changes.iter().filter(|c| c.new.is_some()).map(|c| c.path.clone()).collect();
         let mut visible_paths: HashSet<&RepoPath> = written_paths.iter().collect();
+        let mut as_edited = VerbatimRestore::open(self.tree, &self.parked)?;
         let applied = self.apply_merged_tree(lock.index(), head, merged_work, &changes, &visible_paths)?;
-        let as_edited = VerbatimRestore::open(self.tree, &self.parked)?;
         visible_paths.extend(newly_visible.iter().map(|(path, _)| path));
         let index_file = self.tree.scratch.join(INDEX_NAME);
-        let result = self
-            .place_files(&files)
-            .and_then(|()| as_edited.replace_converted_files(&self.snapshot_files, &changes, &index_file))
+        let result = as_edited
+            .find_converted_files(&self.snapshot_files, &changes, merged_work)
+            .and_then(|()| self.place_files(&files))
+            .and_then(|()| as_edited.replace_converted_files(&index_file))
             .and_then(|()| self.apply_saved_modes(|path| !self.is_untracked(path)))
             .and_then(|()| {
                 write_restored_index(
@@ -392,7 +393,11 @@ impl<'a> SnapshotRestore<'a> {
             return Err(e);
         }
         applied.accept();
-        restored_stamps::write_stamps(self.tree.dir, &self.parked, &self.snapshot_files, &changes);
+        if as_edited.finish() {
+            restored_stamps::write_stamps(self.tree.dir, &self.parked, &self.snapshot_files, &changes);
+        } else {
+            restored_stamps::remove_stamps(&self.parked);
+        }
         Ok(RestoreOutcome::Merged)
     }
 

@@ -33,6 +33,12 @@ pub(crate) fn write_stamps(
     drop(std::fs::write(parked.dir().join(STAMPS_FILE), nul_separated(&records)));
 }
 
+/// Removes the record of an earlier restore: other programs wrote files during the present one, which must not
+/// be taken for restored ones.
+pub(crate) fn remove_stamps(parked: &Quarantine) {
+    drop(std::fs::remove_file(parked.dir().join(STAMPS_FILE)));
+}
+
 /// Returns whether no file in the worktree at `dir` was changed since it was restored from the snapshot whose
 /// parked files are in `parked_dir`. Returns false if the restore left no record.
 pub fn is_unchanged_since_restore(dir: &Path, parked_dir: &Path) -> bool {
