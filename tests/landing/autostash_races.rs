@@ -64,10 +64,28 @@ fn changes_that_cannot_return_are_named() {
     assert_eq!(code, Some(1), "{text}");
     assert_eq!(sandbox.read("long.txt"), "later\n");
     assert_eq!(text.matches("cannot undo everything").count(), 1, "{text}");
+    // The other edit is only in the snapshot by then.
+    assert_eq!(sandbox.read("keep.txt"), "keep\n");
+    assert!(!text.contains("nothing was changed"), "{text}");
     let apply = command_after(&text, "they are saved: ").to_owned();
     sandbox.sh("git commit -qm later long.txt; git reset -q --hard HEAD~");
     sandbox.sh(&apply);
     assert_eq!(sandbox.sh("sed -n '2p;20p' long.txt; cat keep.txt"), "2\ntwenty\nmine");
+    sandbox.assert_healthy();
+}
+
+/// The base has moved, so the failure of the restore may not state that nothing was changed.
+///
+/// Promise: worktree/autostash
+#[test]
+fn failed_restore_after_the_move_is_named() {
+    let sandbox = sandbox_with_edits();
+    let (code, text) = land_while(&sandbox, "transition.moved", || sandbox.write("long.txt", "later\n"));
+    assert_eq!(code, Some(3), "{text}");
+    let reason = command_after(&text, "cannot record everything: local changes in ");
+    assert!(reason.ends_with(" are in the way: long.txt"), "{text}");
+    assert!(!text.contains("nothing was changed"), "{text}");
+    assert_eq!(sandbox.read("long.txt"), "later\n");
     sandbox.assert_healthy();
 }
 

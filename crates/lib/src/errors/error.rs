@@ -351,7 +351,7 @@ pub enum Error {
     #[hint("repair it, or see why that fails: git proq doctor")]
     StuckStep,
     /// An operation cannot be undone, for the reason in `source`.
-    #[error("cannot {} operation {number}: {}; nothing was changed", if *redo { "redo" } else { "undo" }, strip_nothing_changed(source))]
+    #[error("cannot {} operation {number}: {}; nothing was changed", if *redo { "redo" } else { "undo" }, source.without_assurance())]
     #[exit(with = source.exit())]
     #[hint(with = refusal_hints(*number, forced_command.as_deref(), source))]
     CannotUndo {
@@ -424,6 +424,14 @@ impl Error {
         matches!(self, NameTaken { .. } | GroupTaken { .. } | BranchTaken { .. } | PathTaken { .. })
     }
 
+    /// Returns the text without "nothing was changed", which only a caller that changed nothing can state.
+    pub(crate) fn without_assurance(&self) -> String {
+        let text = self.to_string();
+        let trimmed =
+            text.strip_suffix("; nothing was changed").or_else(|| text.strip_suffix("; nothing was created"));
+        trimmed.unwrap_or(&text).to_owned()
+    }
+
     /// Returns whether a step could be neither finished nor undone.
     pub fn is_stuck(&self) -> bool {
         matches!(self, Error::StuckStep | Error::Git(git::Error::RestoreFailed { .. }))
@@ -462,15 +470,6 @@ pub fn purpose_phrase(purpose: LanePurpose) -> &'static str {
 /// without a claim.
 fn describe_claimed_lane(claimed: Option<&str>) -> String {
     claimed.map(|lane| format!(", although PROQ_LANE is '{lane}'")).unwrap_or_default()
-}
-
-/// Returns an error's text without its "nothing was changed", which the outer error states for the entire
-/// undo.
-fn strip_nothing_changed(e: &Error) -> String {
-    let text = e.to_string();
-    let trimmed =
-        text.strip_suffix("; nothing was changed").or_else(|| text.strip_suffix("; nothing was created"));
-    trimmed.unwrap_or(&text).to_owned()
 }
 
 /// Returns the hints for an operation that cannot be undone for the reason in `source`. `forced_command`

@@ -208,7 +208,7 @@ impl<'p> Operation<'p> {
         // The step cannot be undone any more, so it gets a second attempt.
         let Err(e) = self.run_step(n).or_else(|_| self.run_step(n)) else { return };
         if recovered || self.step_and_scratch(n).is_none_or(|(step, _)| step.follow_command().is_none()) {
-            self.project.listener.warn(format!("cannot record everything: {e}"));
+            self.project.listener.warn(format!("cannot record everything: {}", e.without_assurance()));
         }
     }
 
@@ -312,9 +312,14 @@ impl<'p> Operation<'p> {
         })
     }
 
+    /// Returns whether a revert failed and left changes of this operation in effect.
+    pub(crate) fn has_failed_revert(&self) -> bool {
+        self.with_memory(|given: &mut RevertWarnings| !given.0.is_empty())
+    }
+
     /// Warns that a revert failed, once for each reason: the operation repeats it when a larger part of it fails.
     fn warn_of_failed_revert(&self, e: &Error) {
-        let text = format!("cannot undo everything: {e}");
+        let text = format!("cannot undo everything: {}", e.without_assurance());
         if self.with_memory(|given: &mut RevertWarnings| given.0.insert(text.clone())) {
             self.project.listener.warn(text);
         }

@@ -127,7 +127,7 @@ impl Operation<'_> {
             return e;
         }
         let (dir, commit) = (step.dir.clone(), snapshot.commit);
-        SnapshotError::NotReturned { dir, commit, reason: e.to_string() }.into()
+        SnapshotError::NotReturned { dir, commit, reason: e.without_assurance() }.into()
     }
 
     /// Returns the error of a revert that failed with `e` to return the changes of snapshot `id` to the worktree at
@@ -135,7 +135,8 @@ impl Operation<'_> {
     pub(super) fn explain_unreturned_changes(&self, dir: &Path, id: &str, e: Error) -> Error {
         match self.load_snapshot(id) {
             Ok(Snapshot { commit, .. }) if e.is_refusal() => {
-                SnapshotError::NotReturned { dir: dir.to_owned(), commit, reason: e.to_string() }.into()
+                SnapshotError::NotReturned { dir: dir.to_owned(), commit, reason: e.without_assurance() }
+                    .into()
             }
             _ => e,
         }

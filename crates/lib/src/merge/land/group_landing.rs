@@ -50,7 +50,14 @@ impl LandingContext<'_, '_> {
                 report.lanes.extend(emit_and_collect_outcomes(op, &prepared.verified, self.landing.dry_run));
             }
             Err(e) if matches!(e.exit(), Exit::Signal(_)) => return Err(e),
-            Err(e) => report.lanes.extend(e.refuse(onto, candidates)),
+            Err(e) => {
+                let mut refused = e.refuse(onto, candidates);
+                // Changes that were saved for an earlier attempt could not return to the worktree.
+                if op.has_failed_revert() {
+                    refused.iter_mut().for_each(LaneOutcome::remove_assurance);
+                }
+                report.lanes.extend(refused);
+            }
         }
         Ok(())
     }

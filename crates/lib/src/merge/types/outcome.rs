@@ -194,6 +194,11 @@ impl LaneOutcome {
     pub fn refused(lane: &LaneName, onto: &str, reason: impl Into<String>) -> LaneOutcome {
         LaneOutcome { message: Some(reason.into()), ..LaneOutcome::new(lane, onto, Verdict::Refused) }
     }
+
+    /// Removes "nothing was changed" from the message, of a landing that did change something.
+    pub(crate) fn remove_assurance(&mut self) {
+        self.message = self.message.take().map(|text| text.replace("; nothing was changed", ""));
+    }
 }
 
 /// Summary of the checks that were run before anything landed.
