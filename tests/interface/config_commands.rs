@@ -1,7 +1,7 @@
 //! `git proq config`: get, set, unset, describe, and what a wrong value of another setting does.
 
-use proq_test_kit::Sandbox;
-use proq_test_kit::faults::with_git_wrapper;
+use proq_test_kit::faults::{assert_tidy, kill_at, recover, with_git_wrapper};
+use proq_test_kit::{Sandbox, file_names};
 
 #[test]
 fn sets_gets_and_unsets_a_setting() {
@@ -226,4 +226,65 @@ fn killed_set_of_several_values_leaves_no_lock() {
         sandbox.git(&["config", "--unset-all", "proq.verify.commands"]);
         sandbox.write(".git/config", &before);
     }
+}
+
+/// Returns the files beside git's settings that were not there before git-proq changed them.
+fn files_beside_config(sandbox: &Sandbox, dir: &str) -> Vec<String> {
+    let mut names = file_names(&sandbox.repo.join(dir));
+    names.retain(|name| name.contains("config.") && name != "config.worktree");
+    names
+}
+
+#[test]
+fn next_command_removes_files_of_a_killed_set() {
+    let sandbox = Sandbox::new();
+    let before = sandbox.read(".git/config");
+    let args = ["config", "set", "verify.commands", "make", "make test"];
+    let killed = sandbox.output(with_git_wrapper(&sandbox, "--add", "kill -9 $PPID; exit 0", &args));
+    assert_eq!(killed.code, 137, "{}", killed.to_text());
+    assert_eq!(files_beside_config(&sandbox, ".git").len(), 1);
+    let _ = recover(&sandbox);
+    assert_eq!(files_beside_config(&sandbox, ".git"), [""; 0]);
+
+    kill_at(&sandbox, "settings.locked", &args);
+    assert_eq!(files_beside_config(&sandbox, ".git").len(), 2);
+    assert_eq!(sandbox.read(".git/config"), before);
+    let _ = recover(&sandbox);
+    assert_eq!(files_beside_config(&sandbox, ".git"), [""; 0]);
+    sandbox.git(&["config", "user.nickname", "a"]);
+}
+
+#[test]
+fn lock_of_settings_that_may_be_held_is_kept() {
+    let sandbox = Sandbox::new();
+    let args = ["config", "set", "verify.commands", "make", "make test"];
+    kill_at(&sandbox, "settings.locked", &args);
+    sandbox.sh("cp .git/config.lock c; rm .git/config.lock; mv c .git/config.lock");
+    let _ = sandbox.proq(&["list"]).ok();
+    assert_eq!(files_beside_config(&sandbox, ".git"), ["config.lock"], "git may have it");
+    sandbox.sh("rm .git/config.lock");
+
+    let mut command = sandbox.proq_command(&sandbox.repo, &args);
+    command.env("PROQ_TEST_STAND_AT", "settings.locked");
+    let mut stopped_command = command.spawn().unwrap();
+    let stopped = sandbox.wait_until_stopped(stopped_command.id());
+    let _ = sandbox.proq(&["list"]).ok();
+    assert_eq!(files_beside_config(&sandbox, ".git").len(), 2, "a stopped process has it");
+    drop(stopped);
+    assert!(stopped_command.wait().unwrap().success());
+    assert_eq!(files_beside_config(&sandbox, ".git"), [""; 0]);
+    assert_eq!(sandbox.git(&["config", "--get-all", "proq.verify.commands"]), "make\nmake test");
+}
+
+#[test]
+fn files_of_a_killed_global_set_are_removed() {
+    let sandbox = Sandbox::new();
+    let args = ["config", "set", "--global", "verify.commands", "make", "make test"];
+    kill_at(&sandbox, "settings.locked", &args);
+    let home = sandbox.root().join("home");
+    let left = || file_names(&home).into_iter().filter(|name| name.starts_with(".gitconfig.")).count();
+    assert_eq!(left(), 2);
+    let _ = sandbox.proq(&["config", "set", "--global", "lock.timeout", "3"]).ok();
+    assert_eq!(left(), 0);
+    assert_tidy(&sandbox);
 }

@@ -15,6 +15,7 @@ pub mod ownership;
 pub mod repo;
 pub mod repo_sync;
 pub mod settings;
+mod settings_copy;
 pub mod shared_repository;
 pub mod tree_reader;
 pub mod worktree_context;

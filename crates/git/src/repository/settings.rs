@@ -1,12 +1,12 @@
 //! Reading git's configuration.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::attributes::attribute_files_outside_tree;
+use super::settings_copy;
+use super::settings_copy::SettingsCopy;
 use crate::program::command::{Command, Program};
 use crate::{Error, Repo};
 
@@ -153,6 +153,14 @@ impl Repo {
         write_setting_with(&git, file.option(), &|| self.settings_path(file), key, values)
     }
 
+    /// Removes what a killed process left beside the repository's own settings while it wrote a list: its copy of
+    /// the file, and the lock that it had.
+    pub fn remove_settings_leftovers(&self) {
+        if let Ok(path) = self.settings_path(SettingsFile::Local) {
+            settings_copy::remove_leftovers(&path);
+        }
+    }
+
     /// Returns the path of a file of git's settings, which need not exist; a symbolic link is followed.
     fn settings_path(&self, file: SettingsFile) -> Result<PathBuf, Error> {
         let path = match file {
@@ -188,65 +196,6 @@ impl Repo {
     }
 }
 
-/// Copy of a settings file that replaces it as a whole. git's lock on the file is held only for the replacement: a
-/// process that is killed while it writes the copy leaves no lock.
-struct SettingsCopy {
-    path: PathBuf,
-    copy: PathBuf,
-    /// Content of the file when it was copied.
-    original: Vec<u8>,
-}
-
-impl SettingsCopy {
-    fn create(path: &Path) -> Result<SettingsCopy, Error> {
-        let copy = beside(path, &format!(".git-proq-{}", std::process::id()));
-        let original = read_or_empty(path)?;
-        let copied = match std::fs::copy(path, &copy) {
-            Err(e) if e.kind() == ErrorKind::NotFound => std::fs::write(&copy, "").map(|()| 0),
-            copied => copied,
-        };
-        let copy = SettingsCopy { path: path.to_owned(), copy, original };
-        copied.map(|_| copy).map_err(Error::io("copy", path))
-    }
-
-    /// Replaces the file, unless another process has changed it since or holds its lock.
-    fn commit(self) -> Result<(), Error> {
-        let lock = beside(&self.path, ".lock");
-        OpenOptions::new().write(true).create_new(true).open(&lock).map_err(Error::io("create", &lock))?;
-        let replace = || {
-            if !read_or_empty(&self.path).is_ok_and(|now| now == self.original) {
-                return Err(std::io::Error::other("another process changed it at the same time"));
-            }
-            std::fs::copy(&self.copy, &lock)?;
-            // git leaves that to the file system; a power cut must not empty the file.
-            File::open(&lock)?.sync_all()?;
-            std::fs::rename(&lock, &self.path)
-        };
-        replace().inspect_err(|_| drop(std::fs::remove_file(&lock))).map_err(Error::io("write", &self.path))
-    }
-}
-
-impl Drop for SettingsCopy {
-    fn drop(&mut self) {
-        drop(std::fs::remove_file(&self.copy));
-    }
-}
-
-/// Returns the path of a file beside `path`, with `suffix` behind its name.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(suffix);
-    path.with_file_name(name)
-}
-
-/// Returns the content of a file; nothing if it does not exist.
-fn read_or_empty(path: &Path) -> Result<Vec<u8>, Error> {
-    match std::fs::read(path) {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        read => read.map_err(Error::io("read", path)),
-    }
-}
-
 /// Replaces all values of a key as [`Repo::write_setting`] does. `git` returns the beginning of a git command,
 /// `option` selects the file, and `path` returns its path.
 fn write_setting_with(
@@ -256,6 +205,9 @@ fn write_setting_with(
     key: &str,
     values: &[String],
 ) -> Result<(), Error> {
+    if let Ok(path) = path() {
+        settings_copy::remove_leftovers(&path);
+    }
     let git_config = |arguments: &[&str]| git().arg("config").args(arguments).arg(key).mutating();
     match values {
         // Exit code 5: the key is not set.
@@ -263,7 +215,7 @@ fn write_setting_with(
         [value] => git_config(&[option, "--replace-all"]).arg(value).run().map(drop),
         [first, others @ ..] => {
             let copy = SettingsCopy::create(&path()?)?;
-            let file = copy.copy.to_string_lossy();
+            let file = copy.file().to_string_lossy();
             git_config(&["--file", &file, "--replace-all"]).arg(first).run()?;
             for value in others {
                 git_config(&["--file", &file, "--add"]).arg(value).run()?;

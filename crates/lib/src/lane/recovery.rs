@@ -29,7 +29,7 @@ pub fn recover_before_reading(project: &Project) {
     }
 }
 
-/// Recovers everything that crashed processes left. Costs a listing of two folders if there is nothing.
+/// Recovers everything that crashed processes left. Costs a listing of three folders if there is nothing.
 pub fn recover(project: &Project) -> Result<(), Error> {
     project.store.record_clock();
     // The place of a crashed process in the landing queue blocks nobody; a process that cannot remove it
@@ -37,6 +37,7 @@ pub fn recover(project: &Project) -> Result<(), Error> {
     drop(merge_queue::remove_stale_tickets(project.store.locks()));
     // A process killed while delivering events blocks nobody either.
     project.deliver_events();
+    project.repo.remove_settings_leftovers();
     detached_worktree::sweep_detached_worktrees(project);
     recover_operations(project, claim_orphans(project)?)
 }
