@@ -120,6 +120,33 @@ fn follow_hint(sandbox: &Sandbox, text: &str) {
     let _ = sandbox.sh(&command.replace("[ROOT]", "$ROOT").replace('\'', "\""));
 }
 
+#[test]
+fn setting_of_a_later_repository_format_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("x", "echo 1 > one");
+    sandbox.git(&["config", "extensions.relativeWorktrees", "true"]);
+    let mut rev_parse = sandbox.command("git", &sandbox.repo);
+    rev_parse.arg("rev-parse");
+    let is_ignored_by_git = sandbox.output(rev_parse).code == 0;
+    for dir in [&sandbox.repo, &sandbox.lane_path("x")] {
+        let refused = sandbox.proq_in(dir, &["list"]).fails(1);
+        assert!(refused.to_lowercase().contains("relativeworktrees"), "{refused}");
+        // git since 2.48 refuses it itself.
+        if is_ignored_by_git {
+            insta::allow_duplicates!(insta::assert_snapshot!(refused, @r"
+            error: cannot use the repository [ROOT]/repo/.git: extensions.relativeWorktrees is set, which core.repositoryFormatVersion 0 does not have; nothing was changed
+            hint: remove the setting, which git ignores here: git -C / config --file '[ROOT]/repo/.git/config' --unset-all extensions.relativeWorktrees
+            "));
+        }
+    }
+    if is_ignored_by_git {
+        let found = sandbox.proq(&["doctor"]).stdout;
+        let _ = sandbox.follow_hint(&found, "remove the setting, which git ignores here").ok();
+        let _ = sandbox.proq(&["merge", "x"]).ok();
+        assert_eq!(sandbox.read("one"), "1\n");
+    }
+}
+
 /// Promise: worktree/hidden-checkout
 #[test]
 fn refuses_checkout_hidden_by_core_bare() {

@@ -82,6 +82,16 @@ pub enum UnusableRepoError {
         /// Whether the main checkout has the setting in its own configuration already.
         is_set_for_main: bool,
     },
+    /// A setting belongs to a later repository format. git before 2.48 ignores it, and the library refuses it.
+    #[error("cannot use the repository {}: extensions.relativeWorktrees is set, which core.repositoryFormatVersion 0 does not have; nothing was changed", git_dir.display())]
+    #[hint(
+        "remove the setting, which git ignores here: git -C / config --file {} --unset-all extensions.relativeWorktrees",
+        shell_quote_path(&git_dir.join("config"))
+    )]
+    RelativeWorktreesInFormat0 {
+        /// Git directory of the repository.
+        git_dir: PathBuf,
+    },
     /// A folder of the git directory is not writable.
     #[error("cannot change the repository: you may not write to {}; nothing was changed", dir.display())]
     #[hint("make it writable: chmod u+rwx {}", shell_quote_path(dir))]

@@ -28,6 +28,25 @@ pub fn open(dir: &Path) -> Option<gix::Repository> {
     Some(gix)
 }
 
+/// Returns whether a repository of format 0 has `extensions.relativeWorktrees`, which keeps gitoxide from opening
+/// it.
+pub(crate) fn has_relative_worktrees_in_format_0(common_dir: &Path) -> bool {
+    let config =
+        gix::config::File::from_path_no_includes(common_dir.join("config"), gix::config::Source::Local);
+    let (mut format, mut is_set) = (String::new(), false);
+    for section in config.iter().flat_map(gix::config::File::sections) {
+        for (name, value) in section.body() {
+            let section_name = section.header().name().to_string().to_lowercase();
+            match (section_name.as_str(), name.to_lowercase().as_str()) {
+                ("core", "repositoryformatversion") => format = value.to_string(),
+                ("extensions", "relativeworktrees") => is_set = true,
+                _ => {}
+            }
+        }
+    }
+    is_set && (format.is_empty() || format == "0")
+}
+
 /// Makes gitoxide use exactly git's settings: adds those of git's command line, and removes gitoxide's own
 /// section.
 pub(crate) fn apply_git_settings(gix: &mut gix::Repository) {

@@ -328,6 +328,12 @@ fn canonicalize_or_keep(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
+/// Returns the path that a git in `dir` has printed, with links resolved.
+fn printed_path(mut stdout: Vec<u8>, dir: &Path) -> PathBuf {
+    stdout.pop_if(|last| *last == b'\n');
+    canonicalize_or_keep(&RepoPath::new(stdout).to_fs_path(dir))
+}
+
 /// Returns whether git uses bare repositories only when they are named explicitly.
 fn requires_explicit_bare(gix: &gix::Repository) -> bool {
     gix.config_snapshot().string("safe.bareRepository").is_some_and(|v| v.as_slice() == b"explicit")
@@ -344,10 +350,7 @@ fn refuse_mixed_repositories(
         ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"].iter().any(|name| std::env::var_os(name).is_some());
     let (true, Some(dir)) = (is_env_set, worktree) else { return Ok(()) };
     let found = program.command_in(dir).args(["rev-parse", "--git-common-dir"]).run();
-    let found = found.map(|mut out| {
-        out.stdout.pop_if(|last| *last == b'\n');
-        canonicalize_or_keep(&crate::RepoPath::new(out.stdout).to_fs_path(dir))
-    });
+    let found = found.map(|out| printed_path(out.stdout, dir));
     let mixed_error = || Err(Error::MismatchedGitDir { dir: dir.to_owned(), git_dir: common_dir.to_owned() });
     match found {
         Ok(found) if found == common_dir => Ok(()),
@@ -363,9 +366,12 @@ fn refuse_mixed_repositories(
 /// formats and broken links.
 fn no_repository_error(program: &Program, dir: &Path) -> Error {
     let git_result = program.command_in(dir).args(["rev-parse", "--git-common-dir"]).run();
-    match git_result {
+    match git_result.map(|out| printed_path(out.stdout, dir)) {
         Err(e @ Error::Command { .. }) if !e.to_string().contains("not a git repository") => {
             ownership::classify_trust_error(e, dir)
+        }
+        Ok(git_dir) if open_settings::has_relative_worktrees_in_format_0(&git_dir) => {
+            Error::Unusable(UnusableRepoError::RelativeWorktreesInFormat0 { git_dir })
         }
         _ => {
             let env_dir = std::env::var_os("GIT_DIR").map(PathBuf::from);
