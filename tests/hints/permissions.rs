@@ -79,6 +79,27 @@ fn doctor_names_the_cause_of_an_unreadable_store_once() {
     let _ = sandbox.proq(&["doctor"]).ok();
 }
 
+#[test]
+fn doctor_checks_git_despite_an_unreadable_store() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with_commit("x", "echo 1 > one");
+    sandbox.give_to_ordinary_user();
+    let tip = sandbox.git(&["rev-parse", "proq/x"]);
+    sandbox.git(&["config", "gc.pruneExpire", "now"]);
+    sandbox.git(&["config", "proq.nonsense", "1"]);
+    sandbox.sh(&format!("rm -f .git/objects/{}/{}; chmod 0 .git/proq", &tip[..2], &tip[2..]));
+    let out = sandbox.proq(&["doctor"]);
+    for wanted in [
+        "error: cannot read [ROOT]/repo/.git/proq (permission denied)",
+        "error: refs/heads/proq/x names commit",
+        "warning: gc.pruneExpire is 'now'",
+        "warning: setting nonsense (from git config) is unknown",
+    ] {
+        assert!(out.stdout.contains(wanted), "{wanted}: {}", out.to_text());
+    }
+    assert!(!out.stdout.contains("no lane") && out.code == 1, "{}", out.to_text());
+}
+
 /// Returns a sandbox of an ordinary user on a machine where the test can also be root, and so another user.
 fn sandbox_beside_root() -> Sandbox {
     let sandbox = Sandbox::new();
@@ -109,7 +130,9 @@ fn hint_about_a_folder_of_root_makes_it_yours() {
     sandbox.as_own_account(|| sandbox.sh("chown -R 0:0 .git/proq"));
     let problems = sandbox.proq(&["doctor"]).stdout;
     assert_eq!(problems.matches("error: ").count(), 1, "{problems}");
+    assert!(problems.contains("cannot read [ROOT]/repo/.git/proq: it belongs to root"), "{problems}");
     let refused = sandbox.proq(&["spawn", "--empty", "-n", "y"]).fails(1);
+    assert!(refused.contains(": [ROOT]/repo/.git/proq belongs to root"), "{refused}");
     let _ = follow_with_sudo(&sandbox, &refused, "make the folder yours").ok();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
     assert!(sandbox.lane_path("y").join("a.txt").exists());

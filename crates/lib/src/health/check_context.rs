@@ -50,27 +50,13 @@ impl<'a> CheckContext<'a> {
     /// Reads the state. Starts git twice, regardless of the number of lanes.
     pub(super) fn read(project: &'a Project) -> Result<CheckContext<'a>, Error> {
         let layout = project.store.layout();
-        let mut context = CheckContext {
-            project,
-            lanes: Vec::new(),
-            guest_lanes: Vec::new(),
-            lane_names: Layout::entry_names(&layout.lanes()),
-            refs: BTreeMap::new(),
-            registrations: project.repo.worktree_registrations(),
-            preview: None,
-            head: project.repo.main_head(),
-            snapshots: BTreeMap::new(),
-            unreadable_records: Vec::new(),
-            locked_lanes: BTreeSet::new(),
-            are_lanes_unreadable: false,
-        };
+        let mut context = CheckContext::with_lanes(project, Layout::entry_names(&layout.lanes()))?;
         if let Some(denied) = file_access::first_inaccessible(&layout.lanes()) {
             let e = store::Error::io("read", &denied)(std::io::ErrorKind::PermissionDenied.into());
             let found = Finding::from_error("lane-record", "the records of the lanes", &e);
             context.unreadable_records.push(found.with_left_reason("the lanes are unknown"));
             context.are_lanes_unreadable = true;
         }
-        context.refs.extend(project.repo.refs_with_prefixes(&["refs/heads/", "refs/proq/"])?);
         for name in context.lane_names.clone() {
             let record = layout.record_of_lane_entry(&name);
             let found = context.read_record::<AnyLane>("lane-record", format!("lane '{name}'"), &record);
@@ -93,6 +79,30 @@ impl<'a> CheckContext<'a> {
         context.preview =
             context.read_record("preview-record", "the preview".to_owned(), &layout.preview_record());
         Ok(context)
+    }
+
+    /// Reads what git knows of the repository, for checks that need no record.
+    pub(super) fn without_store(project: &'a Project) -> Result<CheckContext<'a>, Error> {
+        let context = CheckContext::with_lanes(project, Vec::new())?;
+        Ok(CheckContext { are_lanes_unreadable: true, ..context })
+    }
+
+    /// Reads what git knows of a repository with these folders of lanes, and no record.
+    fn with_lanes(project: &'a Project, folders: Vec<String>) -> Result<CheckContext<'a>, Error> {
+        Ok(CheckContext {
+            project,
+            lanes: Vec::new(),
+            guest_lanes: Vec::new(),
+            lane_names: folders,
+            registrations: project.repo.worktree_registrations(),
+            head: project.repo.main_head(),
+            refs: project.repo.refs_with_prefixes(&["refs/heads/", "refs/proq/"])?.into_iter().collect(),
+            preview: None,
+            snapshots: BTreeMap::new(),
+            unreadable_records: Vec::new(),
+            locked_lanes: BTreeSet::new(),
+            are_lanes_unreadable: false,
+        })
     }
 
     /// Reads a record. Returns none and adds a finding if it cannot be read.

@@ -21,6 +21,15 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
     out.extend(check_access(context));
     out.extend(check_file_system(context));
+    out.extend(check_all_free_space(context));
+    out.extend(check_lanes_folder_ignored(context));
+    out.extend(git_clean_note(context));
+    out
+}
+
+/// Checks the free space of each disk that git-proq writes to.
+pub(super) fn check_all_free_space(context: &CheckContext<'_>) -> Vec<Finding> {
+    let mut out = Vec::new();
     let mut checked_devices = Vec::new();
     for dir in storage_folders(context) {
         if dir.exists() && !checked_devices.contains(&device_id(&dir)) {
@@ -28,8 +37,6 @@ pub(super) fn check(context: &CheckContext<'_>) -> Vec<Finding> {
             out.extend(free_space(&dir).and_then(|free| check_free_space(&dir, free)));
         }
     }
-    out.extend(check_lanes_folder_ignored(context));
-    out.extend(git_clean_note(context));
     out
 }
 

@@ -162,14 +162,16 @@ fn open_repository(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Op
         out.push(Finding::from_error("store", dir.display().to_string(), &e));
         return None;
     }
-    // Every further check would report this again.
-    if let Some(Err(e)) = repo.as_ref().map(|repo| Store::require_readable(repo.common_dir())) {
-        let finding = Finding::from_error("permissions", dir.display().to_string(), &e);
-        out.push(finding.with_left_reason("only its owner may change that"));
-        return None;
-    }
+    let unreadable_store = repo.as_ref().and_then(|repo| Store::require_readable(repo.common_dir()).err());
+    out.extend(unreadable_store.as_ref().map(|e| {
+        let finding = Finding::from_error("permissions", dir.display().to_string(), e);
+        finding.with_left_reason("only its owner may change that")
+    }));
     let layers = Project::load_layers(repo.as_ref()).unwrap_or_else(|e| {
-        out.push(Finding::from_error("setting", "settings", &e).with_left_reason("the file is yours"));
+        // The place of `proq.toml` depends on the open preview, whose record is in the store.
+        if unreadable_store.is_none() {
+            out.push(Finding::from_error("setting", "settings", &e).with_left_reason("the file is yours"));
+        }
         Project::load_layers_with(repo.as_ref(), InvalidValues::Ignore).unwrap_or_default()
     });
     out.extend(settings::unknown_settings(&layers));
@@ -180,7 +182,24 @@ fn open_repository(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Op
         out.push(Finding::from_error("rights", dir, &e).with_left_reason("only you can decide who owns it"));
     }
     out.extend(settings::missing_notifiers(&project.settings.notify, project.repo.command_dir()));
+    if unreadable_store.is_some() {
+        // Every check of records would report the permission again.
+        out.extend(check_without_store(&project));
+        return None;
+    }
     Some(project)
+}
+
+/// Runs the checks that need no file of the store.
+fn check_without_store(project: &Project) -> Vec<Finding> {
+    let context = match CheckContext::without_store(project) {
+        Ok(context) => context,
+        Err(e) => return vec![unreadable_repository(&e)],
+    };
+    [main_checkout::check, objects::check, git_program::check, disk::check_all_free_space]
+        .into_iter()
+        .flat_map(|check| check(&context))
+        .collect()
 }
 
 /// Collects the warnings of recovery for the report. Other warnings during the examination are findings

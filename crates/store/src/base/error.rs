@@ -9,14 +9,14 @@ use proq_base::hint;
 use proq_base::hint::Hint;
 use proq_base::interrupt::Interrupted;
 
-use super::file_access::{first_inaccessible, folder_of_other_user, nearest_existing};
+use super::file_access::{first_inaccessible, folder_of_other_user, nearest_existing, owner_of};
 use super::store_names::JOURNAL_FILE;
 
 /// An error of the store.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum Error {
     /// A file could not be read or written.
-    #[error("cannot {verb} {}", path.display())]
+    #[error("cannot {verb} {}{}", path.display(), owner_text(path, source))]
     #[hint(
         if source.kind() == ErrorKind::PermissionDenied && let Some(dir) = folder_of_other_user(path),
         "make the folder yours: sudo chown -R \"$USER\" {}",
@@ -118,6 +118,18 @@ impl Error {
     pub fn io(verb: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { verb, path, source }
+    }
+}
+
+/// Names the owner of the folder that contains `path`, where another user's ownership denies access to it; empty
+/// otherwise.
+fn owner_text(path: &Path, source: &std::io::Error) -> String {
+    let is_denied = source.kind() == ErrorKind::PermissionDenied;
+    let Some(dir) = folder_of_other_user(path).filter(|_| is_denied) else { return String::new() };
+    match owner_of(&dir) {
+        Some(owner) if dir == path => format!(": it belongs to {owner}"),
+        Some(owner) => format!(": {} belongs to {owner}", dir.display()),
+        None => String::new(),
     }
 }
 

@@ -43,3 +43,11 @@ pub(crate) fn folder_of_other_user(path: &Path) -> Option<PathBuf> {
         nearest.ancestors().find(below_git_dir).unwrap_or(nearest).to_owned()
     })
 }
+
+/// Returns the owner of a file or folder for a message: `root`, or the id of another user.
+pub(crate) fn owner_of(path: &Path) -> Option<String> {
+    match path.symlink_metadata().ok()?.uid() {
+        0 => Some("root".to_owned()),
+        uid => Some(format!("user {uid}")),
+    }
+}
