@@ -86,10 +86,18 @@ fn diff_refuses_unreadable_changed_file() {
 #[test]
 fn doctor_does_not_call_unreadable_lanes_readable() {
     let sandbox = repo_of_ordinary_user();
-    for (mode, effect) in [(0o555, "read, not changed"), (0o000, "neither read nor changed")] {
-        set_mode(&sandbox.repo.join(".git/proq"), mode);
+    let store = sandbox.repo.join(".git/proq");
+    for (mode, effect) in [
+        (0o555, "; lanes can be read, not changed\n"),
+        // It can be listed, but no file in it can be reached.
+        (0o444, "; lanes can be neither read nor changed\n"),
+        // The store is the only finding.
+        (0o000, "repo/.git/proq (permission denied)\n"),
+    ] {
+        set_mode(&store, mode);
         let out = sandbox.proq(&["doctor"]);
-        set_mode(&sandbox.repo.join(".git/proq"), 0o700);
-        assert!(out.stdout.contains(&format!("; lanes can be {effect}\n")), "{}", out.to_text());
+        set_mode(&store, 0o700);
+        assert!(out.stdout.contains(effect), "{}", out.to_text());
+        assert_eq!(out.stdout.contains("lanes can be read"), mode == 0o555, "{}", out.to_text());
     }
 }
