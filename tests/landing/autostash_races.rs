@@ -175,7 +175,7 @@ fn late_write_to_a_replaced_file_is_named() {
 }
 
 /// The next command recovers a landing that is killed while no file, or only a copy, has the name of the saved file.
-/// What an editor wrote until then is in a commit that is named.
+/// The text that an editor wrote before the kill is in a commit, which that command names.
 ///
 /// Promise: worktree/appearing-files
 #[test]

@@ -308,16 +308,44 @@ fn branch_created_again_outlives_a_running_pack_refs() {
     }
 }
 
-#[test]
-fn reverted_rename_keeps_its_branch_while_refs_are_packed() {
+/// Creates a sandbox with lane `x`, whose branch a git has packed without removing its file yet.
+fn sandbox_with_half_packed_lane() -> Sandbox {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
     sandbox.git(&["pack-refs", "--all", "--no-prune"]);
+    sandbox
+}
+
+/// Promise: concurrency/recreated-branch
+#[test]
+fn reverted_rename_keeps_its_branch_while_refs_are_packed() {
+    // With the first setting, only git itself may create refs.
+    for sharing in ["umask", "false"] {
+        let sandbox = sandbox_with_half_packed_lane();
+        sandbox.git(&["config", "core.sharedRepository", sharing]);
+        let tip = sandbox.git(&["rev-parse", "proq/x"]);
+        // The old branch is gone, and the rename is not complete.
+        kill_at(&sandbox, "step.after:3", &["rename", "x", "y"]);
+        assert_eq!(sandbox.git(&["for-each-ref", "refs/heads/proq/x"]), "", "{sharing}");
+        recover(&sandbox);
+        sandbox.sh("rm .git/refs/heads/proq/x");
+        assert_eq!(sandbox.git(&["rev-parse", "proq/x"]), tip, "{sharing}");
+    }
+}
+
+/// A kill leaves the lock of the packed refs, which the next command removes.
+#[test]
+fn killed_creation_of_a_branch_that_existed_is_recovered() {
+    let sandbox = sandbox_with_half_packed_lane();
     let tip = sandbox.git(&["rev-parse", "proq/x"]);
-    // The old branch is gone, and the rename is not complete.
-    kill_at(&sandbox, "step.after:3", &["rename", "x", "y"]);
-    assert_eq!(sandbox.git(&["for-each-ref", "refs/heads/proq/x"]), "");
+    let _ = sandbox.proq(&["rename", "x", "y"]).ok();
+    kill_at(&sandbox, "ref.recreated", &["undo"]);
+    assert!(sandbox.repo.join(".git/packed-refs.lock").exists());
     recover(&sandbox);
+    assert!(!sandbox.repo.join(".git/packed-refs.lock").exists());
+    assert_eq!(sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/heads/proq"]), "refs/heads/proq/y");
+    let _ = sandbox.proq(&["undo"]).ok();
     sandbox.sh("rm .git/refs/heads/proq/x");
     assert_eq!(sandbox.git(&["rev-parse", "proq/x"]), tip);
+    sandbox.assert_healthy();
 }
