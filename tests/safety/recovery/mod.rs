@@ -1,6 +1,7 @@
 //! Recovery: what the next command finds and does after a command was killed at a fault point.
 
 mod branch_moves;
+mod editor_races;
 mod fault_points;
 mod killed_resolve;
 mod live_locks;

@@ -1,5 +1,6 @@
 //! The change of a worktree from one commit to another, with local changes kept.
 
+pub mod displaced_files;
 pub mod fast_checkout;
 pub mod obstructions;
 pub mod partial_files;

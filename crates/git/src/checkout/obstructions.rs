@@ -2,12 +2,13 @@
 //! or under another name.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
 use crate::base::folders::{obstruction_above, remove_empty_tree};
 use crate::base::path::nul_separated;
+use crate::checkout::quarantine::move_without_replacing;
 use crate::history::commit::NewCommit;
 use crate::index::scratch_index;
 use crate::repository::worktree_context::WorktreeContext;
@@ -64,22 +65,51 @@ pub(crate) fn rename_to_free_names(
     obstructions: &[Obstruction],
 ) -> Result<(), Error> {
     for Obstruction { path, .. } in obstructions {
-        let from = path.to_fs_path(tree.dir);
-        let name = from.file_name().unwrap_or_default();
-        let mut candidates = (1..u32::MAX).map(|n| {
-            let mut sibling = name.to_owned();
-            sibling.push(format!(".proq-saved-{n}"));
-            // The suffix alone is used if the name would be longer than file systems allow.
-            let sibling_name = if sibling.len() > 255 { format!("proq-saved-{n}").into() } else { sibling };
-            from.with_file_name(sibling_name)
-        });
-        let Some(to) = candidates.find(|to| to.symlink_metadata().is_err()) else { continue };
-        std::fs::rename(&from, &to).map_err(Error::io("move a file to", &to))?;
-        let to = to.strip_prefix(tree.dir).ok().and_then(RepoPath::from_path);
-        let to = to.as_ref().map_or_else(String::new, ToString::to_string);
-        (tree.warn)(format!("{path} was in the place of a restored file: it is now {to}"));
+        move_to_free_name(tree, &path.to_fs_path(tree.dir), path)?;
     }
     Ok(())
+}
+
+/// Moves the file or folder `from`, which is or was at `path`, to a free name next to that path, and names it
+/// in a warning. Does nothing if it no longer exists.
+pub(crate) fn move_to_free_name(
+    tree: &WorktreeContext<'_>,
+    from: &Path,
+    path: &RepoPath,
+) -> Result<(), Error> {
+    // No file can be created below a path that is itself a file.
+    let place = obstruction_above(tree.dir, path).unwrap_or_else(|| path.clone()).to_fs_path(tree.dir);
+    if let Some(folder) = place.parent() {
+        std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    }
+    let mut candidates = (1..u32::MAX).map(|n| sibling_path(&place, n));
+    let to = loop {
+        let Some(to) = candidates.find(|to| to.symlink_metadata().is_err()) else { return Ok(()) };
+        // A rename of a folder replaces no file, on any file system.
+        let result = match from.is_dir() && !from.is_symlink() {
+            true => std::fs::rename(from, &to).map_err(Error::io("move a file to", &to)),
+            false => move_without_replacing(from, &to),
+        };
+        match result {
+            Ok(()) => break to,
+            Err(_) if from.symlink_metadata().is_err() => return Ok(()),
+            // Another program took the name in the meantime.
+            Err(_) if to.symlink_metadata().is_ok() => {}
+            Err(e) => return Err(e),
+        }
+    };
+    let to = to.strip_prefix(tree.dir).ok().and_then(RepoPath::from_path);
+    let to = to.as_ref().map_or_else(String::new, ToString::to_string);
+    (tree.warn)(format!("{path} was in the place of a restored file: it is now {to}"));
+    Ok(())
+}
+
+/// Returns the `n`-th name next to `place` for a file that was there.
+fn sibling_path(place: &Path, n: u32) -> PathBuf {
+    let mut name = place.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".proq-saved-{n}"));
+    // The suffix alone is used if the name would be longer than file systems allow.
+    place.with_file_name(if name.len() > 255 { format!("proq-saved-{n}").into() } else { name })
 }
 
 /// Returns whether a path is a symbolic link, or a file that this user may read.

@@ -78,6 +78,22 @@ impl Quarantine {
         }
     }
 
+    /// Lists the paths of all files in the quarantine.
+    pub(crate) fn list_files(&self) -> Result<Vec<RepoPath>, Error> {
+        let (mut paths, mut pending) = (Vec::new(), vec![self.files_dir.clone()]);
+        while let Some(dir) = pending.pop() {
+            for entry in dir.read_dir().map_err(Error::io("list", &dir))? {
+                let entry = entry.map_err(Error::io("list", &dir))?;
+                let file = entry.path();
+                match file.symlink_metadata() {
+                    Ok(meta) if meta.is_dir() => pending.push(file),
+                    _ => paths.extend(file.strip_prefix(&self.files_dir).ok().and_then(RepoPath::from_path)),
+                }
+            }
+        }
+        Ok(paths)
+    }
+
     /// Removes the file of `path`, of which another copy exists.
     pub fn remove_file(&self, path: &RepoPath) -> Result<(), Error> {
         let file = self.file_path(path);
@@ -152,21 +168,6 @@ impl Quarantine {
         let to = path.to_fs_path(worktree);
         create_parents_like(&self.files_dir, worktree, path)?;
         move_without_replacing(&self.file_path(path), &to)
-    }
-
-    /// Moves the file at `path` from the quarantine to the worktree, to undo a step. It replaces any file at
-    /// that path.
-    pub(crate) fn move_out_replacing(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
-        let (from, to) = (self.file_path(path), path.to_fs_path(worktree));
-        create_parents_like(&self.files_dir, worktree, path)?;
-        match std::fs::rename(&from, &to) {
-            Ok(()) => Ok(()),
-            Err(e) if e.kind() == ErrorKind::CrossesDevices => {
-                copy_file(&from, &to)?;
-                self.remove_file(path)
-            }
-            Err(e) => Err(Error::io("put back", &to)(e)),
-        }
     }
 
     /// Removes files that `changes` delete and that git left on disk, and the empty folders above them.

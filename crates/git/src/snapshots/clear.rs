@@ -10,8 +10,9 @@ use super::snapshot::Snapshot;
 use crate::base::folders::{exists_in_real_folder, remove_empty_parents, remove_empty_tree};
 use crate::base::path::nul_separated;
 use crate::base::path_list;
+use crate::checkout::displaced_files::DisplacedFiles;
 use crate::checkout::fast_checkout::write_new_file;
-use crate::checkout::obstructions::{Obstruction, obstruction_after_cleanup, preserve_obstructions};
+use crate::checkout::obstructions::{Obstruction, obstruction_after_cleanup};
 use crate::checkout::partial_files::is_missing_or_git_written;
 use crate::checkout::preflight::refuse_unchangeable;
 use crate::checkout::quarantine::{Quarantine, matches_blob};
@@ -71,6 +72,7 @@ pub fn clear_worktree(
     if let Err(e) = result {
         if let Some(commit) = files.undo(tree, &parked, &snapshot.empty_dirs)? {
             save_commit(commit)?;
+            DisplacedFiles::forget_saved(tree);
         }
         return Err(e);
     }
@@ -321,28 +323,30 @@ impl SnapshotFiles {
     ) -> Result<Option<CommitId>, Error> {
         let written_paths: BTreeSet<RepoPath> =
             path_list::read_path_list(&tree.scratch.join(PLANNED_WRITES_LIST))?.into_iter().collect();
-        let removed = Quarantine::create_unused(tree.scratch, "filled")?;
+        let mut displaced = DisplacedFiles::open(tree)?;
         // Every file was parked before anything was written. A file that is no longer parked was restored by
         // an interrupted recovery, and may resemble a prefix of HEAD's file.
         let files = self.changed_files();
         let snapshot_paths: BTreeSet<&RepoPath> = files.iter().map(|(path, _)| path).collect();
+        displaced.inspect(snapshot_paths.iter().copied().chain(&written_paths));
         for path in written_paths
             .iter()
             .filter(|path| !snapshot_paths.contains(path) && self.is_written_head_file(tree, path))
         {
-            removed.move_in(tree.dir, path)?;
+            displaced.discard(path)?;
             // A file may have to return to the place of this folder.
             remove_empty_parents(tree.dir, path);
         }
-        let saved_commit = preserve_obstructions(tree, self.foreign_files(tree, parked, &written_paths))?;
+        let saved_commit = displaced.preserve(self.foreign_files(tree, parked, &written_paths))?;
         for (path, _) in files.iter().filter(|(p, _)| parked.contains(p)) {
-            parked.move_out_replacing(tree.dir, path)?;
+            displaced.replace(path, parked)?;
             fail_points::hit("clear.given");
         }
         for dir in empty_dirs {
             // A file that was put there in the meantime stays.
             drop(std::fs::create_dir_all(dir.to_fs_path(tree.dir)));
         }
+        displaced.finish()?;
         Ok(saved_commit)
     }
 

@@ -15,6 +15,7 @@ use crate::base::folders::{
     exists_in_real_folder, has_real_parents, is_file_in_real_folder, obstruction_above, remove_empty_parents,
     remove_empty_tree,
 };
+use crate::checkout::displaced_files::DisplacedFiles;
 use crate::checkout::obstructions::{obstruction_after_cleanup, rename_to_free_names};
 use crate::checkout::preconditions::{LocalChangeSearch, refuse_overlap};
 use crate::checkout::quarantine::{Quarantine, matches_blob};
@@ -138,8 +139,10 @@ impl<'a> SnapshotRestore<'a> {
         let result = result.and_then(|()| self.build_refreshed_index(raw_index, lock.index()));
         let result = result.and_then(|next| lock.install(next));
         if let Err(e) = result {
-            let rename_obstructions = |obstructions: Vec<_>| rename_to_free_names(self.tree, &obstructions);
-            self.undo(&displaced, &head_files, placed, rename_obstructions)?;
+            let files = self.inspect_written_files(&placed)?;
+            let rename_obstructions =
+                |_: &mut DisplacedFiles<'_>, found: Vec<_>| rename_to_free_names(self.tree, &found);
+            self.undo(files, &displaced, &head_files, placed, rename_obstructions)?;
             return Err(e);
         }
         restored_stamps::write_stamps(
@@ -387,7 +390,7 @@ impl<'a> SnapshotRestore<'a> {
             })
             .and_then(|()| lock.install(NewIndex::InFile(index_file)));
         if let Err(e) = result {
-            self.remove_placed_files(&placed)?;
+            self.undo_placed_files(&placed)?;
             as_edited.remove_copies()?;
             applied.undo(self.tree)?;
             return Err(e);

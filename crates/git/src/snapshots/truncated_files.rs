@@ -13,6 +13,7 @@ use super::restore_forecast::merge_snapshot_tree;
 use super::snapshot::Snapshot;
 use crate::base::folders::is_file_in_real_folder;
 use crate::base::fsync::sync_files;
+use crate::checkout::displaced_files::DisplacedFiles;
 use crate::checkout::partial_files::{checkout_bytes, is_truncated_copy};
 use crate::checkout::quarantine::{Quarantine, matches_blob};
 use crate::history::tree_diff::{TreeChange, TreeFile, tree_changes};
@@ -85,15 +86,18 @@ pub fn repair_truncated_files(tree: &WorktreeContext<'_>, steps: &[WorktreeStep]
     files.sort_by_key(|file| !file.path.ends_with_name(b".gitattributes"));
     let index = RawIndex::read(&tree.git_dir.join(INDEX_NAME), tree.repo.gix.object_hash());
     let quarantine = Quarantine::open(&tree.scratch.join("whole"))?;
+    let mut displaced = DisplacedFiles::open(tree)?;
     let mut result = Ok(());
     for file in &files {
+        displaced.inspect([&file.path]);
         if let Some(content) = untruncated_content(tree, index.as_ref(), file, boot_time)
-            && let Err(e) = replace_file(tree, &quarantine, &file.path, &content)
+            && let Err(e) = write_draft(tree, &quarantine, &file.path, &content)
+                .and_then(|()| displaced.replace(&file.path, &quarantine))
         {
             result = Err(e);
         }
     }
-    result
+    result.and(displaced.finish())
 }
 
 /// Returns whether a power failure truncated a file of a snapshot that was being restored. `expected` holds
@@ -225,8 +229,8 @@ fn change_time(meta: &Metadata) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(seconds)
 }
 
-/// Replaces a truncated file with its complete content, with the same permission bits.
-fn replace_file(
+/// Writes the complete content of a truncated file to the quarantine, with the same permission bits.
+fn write_draft(
     tree: &WorktreeContext<'_>,
     quarantine: &Quarantine,
     path: &RepoPath,
@@ -241,6 +245,5 @@ fn replace_file(
     std::fs::write(&draft, content)
         .and_then(|()| std::fs::set_permissions(&draft, permissions))
         .and_then(|()| std::fs::File::open(&draft)?.sync_all())
-        .map_err(Error::io("write", &draft))?;
-    quarantine.move_out_replacing(tree.dir, path)
+        .map_err(Error::io("write", &draft))
 }

@@ -1,14 +1,15 @@
-//! Undo of the files that a transition has written. git's files are moved to the scratch folder or
-//! overwritten, and the originals are restored.
+//! Undo of the files that a transition has written: git's files are moved to the scratch folder, and the
+//! originals are restored.
 
 use std::collections::HashSet;
 
 use super::{AppliedChanges, NEWLY_SHOWN_LIST, remove_new_folders};
 use crate::base::folders::exists_in_real_folder;
 use crate::base::path_list;
-use crate::checkout::obstructions::{Obstruction, obstruction_after_cleanup, preserve_obstructions};
+use crate::checkout::displaced_files::DisplacedFiles;
+use crate::checkout::obstructions::{Obstruction, obstruction_after_cleanup};
 use crate::checkout::partial_files::is_missing_or_git_written;
-use crate::checkout::quarantine::{Quarantine, differing_files, matches_blob};
+use crate::checkout::quarantine::{differing_files, matches_blob};
 use crate::history::tree_diff::{TreeChange, TreeFile, tree_attribute_files};
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{CommitId, Error, RepoPath};
@@ -40,10 +41,7 @@ impl AppliedChanges<'_> {
     /// [`Error::RestoreFailed`] when the undo failed too. The error names the folder of the files, which are
     /// not deleted then.
     pub fn undo(self, tree: &WorktreeContext<'_>) -> Result<(), Error> {
-        let result = self
-            .move_new_files_to_scratch(tree)
-            .and_then(|()| self.restore_replaced(tree, &self.find_obstructions(tree)));
-        result.map_err(|source| self.restore_failed_error(tree, source))
+        self.undo_with(tree, |_, obstructions| Ok(((), obstructions)))
     }
 
     /// Undoes all changes, and first moves the user's files out of the way of the originals. Returns a commit
@@ -52,11 +50,24 @@ impl AppliedChanges<'_> {
     /// # Errors
     /// [`Error::RestoreFailed`] when the undo failed too.
     pub(crate) fn undo_and_save(self, tree: &WorktreeContext<'_>) -> Result<Option<CommitId>, Error> {
-        let result = self
-            .move_new_files_to_scratch(tree)
-            .and_then(|()| preserve_obstructions(tree, self.find_obstructions(tree)));
-        let result = result.and_then(|saved| self.restore_replaced(tree, &[]).map(|()| saved));
-        result.map_err(|source| self.restore_failed_error(tree, source))
+        self.undo_with(tree, |displaced, obstructions| Ok((displaced.preserve(obstructions)?, Vec::new())))
+    }
+
+    /// Undoes all changes. `save` receives the obstructions; it returns its outcome and those that stay.
+    fn undo_with<T>(
+        self,
+        tree: &WorktreeContext<'_>,
+        save: impl FnOnce(&mut DisplacedFiles<'_>, Vec<Obstruction>) -> Result<(T, Vec<Obstruction>), Error>,
+    ) -> Result<T, Error> {
+        let undo = || {
+            let mut displaced = DisplacedFiles::open(tree)?;
+            displaced.inspect(self.changes.iter().map(|change| &change.path));
+            self.remove_new_files(tree, &displaced)?;
+            let (outcome, staying) = save(&mut displaced, self.find_obstructions(tree))?;
+            self.restore_replaced(tree, &displaced, &staying)?;
+            displaced.finish().map(|()| outcome)
+        };
+        undo().map_err(|source| self.restore_failed_error(tree, source))
     }
 
     /// Returns the error of an undo that failed because of `source`; it names the scratch folder.
@@ -68,10 +79,13 @@ impl AppliedChanges<'_> {
         }
     }
 
-    /// Moves the new files that git wrote from the worktree to the scratch folder. Files with other content
-    /// than git's are not touched.
-    fn move_new_files_to_scratch(&self, tree: &WorktreeContext<'_>) -> Result<(), Error> {
-        let arrived = Quarantine::create_unused(tree.scratch, "arrived")?;
+    /// Removes the new files that git wrote from the worktree. Files with other content than git's are not
+    /// touched.
+    fn remove_new_files(
+        &self,
+        tree: &WorktreeContext<'_>,
+        displaced: &DisplacedFiles<'_>,
+    ) -> Result<(), Error> {
         let absent: HashSet<RepoPath> =
             path_list::read_path_list(&tree.scratch.join(NEWLY_SHOWN_LIST))?.into_iter().collect();
         let is_new = |c: &&TreeChange| c.old.is_none() || absent.contains(&c.path);
@@ -92,7 +106,7 @@ impl AppliedChanges<'_> {
             expected.iter().filter(has_changed).map(|(path, _)| path.clone()).collect()
         });
         for (path, _) in expected.iter().filter(|(p, _)| !foreign.contains(p)) {
-            arrived.move_in(self.dir, path)?;
+            displaced.discard(path)?;
         }
         remove_new_folders(tree);
         Ok(())
@@ -102,6 +116,7 @@ impl AppliedChanges<'_> {
     fn restore_replaced(
         &self,
         tree: &WorktreeContext<'_>,
+        displaced: &DisplacedFiles<'_>,
         obstructions: &[Obstruction],
     ) -> Result<(), Error> {
         let is_obstructed = |path: &RepoPath| {
@@ -113,7 +128,7 @@ impl AppliedChanges<'_> {
                 continue;
             }
             if !is_obstructed(&change.path) {
-                self.replaced_files.move_out_replacing(self.dir, &change.path)?;
+                displaced.replace(&change.path, &self.replaced_files)?;
             } else if change
                 .old
                 .is_some_and(|side| !self.replaced_files.matches_blob(tree.repo, &change.path, side))

@@ -4,7 +4,8 @@
 use super::{DISPLACED_HEAD_FILES_DIR, SnapshotRestore};
 use crate::base::folders::{is_file_in_real_folder, remove_empty_parents};
 use crate::base::path_list;
-use crate::checkout::obstructions::{Obstruction, obstruction_after_cleanup, preserve_obstructions};
+use crate::checkout::displaced_files::DisplacedFiles;
+use crate::checkout::obstructions::{Obstruction, obstruction_after_cleanup, rename_to_free_names};
 use crate::checkout::quarantine::{Quarantine, differing_files, matches_blob};
 use crate::checkout::transition::{AppliedChanges, REPLACED_DIR, record_new_folders, remove_new_folders};
 use crate::history::tree_diff::{TreeChange, TreeFile, tree_attribute_files, tree_changes};
@@ -35,15 +36,18 @@ impl SnapshotRestore<'_> {
     pub(crate) fn undo_interrupted(&self, head: CommitId) -> Result<Vec<CommitId>, Error> {
         let placed = self.read_placed_files()?;
         self.parked.remove_temp_copies(self.tree.dir, placed.moved.iter());
-        let save_obstructions = |obstructions| preserve_obstructions(self.tree, obstructions);
+        let mut files = DisplacedFiles::open(self.tree)?;
+        files.inspect(&placed.written);
         if !self.tree.scratch.join(REPLACED_DIR).exists() {
             let displaced = self.snapshot_files.tracked.iter().filter(|c| c.old.is_some());
             let displaced: Vec<TreeChange> = displaced.chain(&self.sparse_changes.removed).cloned().collect();
             let displaced_head_files = Quarantine::open(&self.tree.scratch.join(DISPLACED_HEAD_FILES_DIR))?;
             let placed = self.retain_placed_files(placed, &displaced, &displaced_head_files)?;
-            let foreign_commit = save_obstructions(self.find_foreign_files(&placed))?;
+            let foreign_commit = files.preserve(self.find_foreign_files(&placed))?;
             let obstruction_commit =
-                self.undo(&displaced, &displaced_head_files, placed, save_obstructions)?;
+                self.undo(files, &displaced, &displaced_head_files, placed, |files, found| {
+                    files.preserve(found)
+                })?;
             return Ok(foreign_commit.into_iter().chain(obstruction_commit).collect());
         }
         let applied = match merge_snapshot_tree(self.tree, self.snapshot, head, self.snapshot.work_tree)? {
@@ -54,11 +58,29 @@ impl SnapshotRestore<'_> {
             )?),
             Err(_) => None,
         };
-        let foreign_commit = save_obstructions(self.find_foreign_files(&placed))?;
-        self.remove_placed_files(&placed)?;
+        let foreign_commit = files.preserve(self.find_foreign_files(&placed))?;
+        self.remove_placed_files(&files, &placed)?;
+        files.finish()?;
         VerbatimRestore::open(self.tree, &self.parked)?.remove_copies()?;
         let obstruction_commit = applied.map_or(Ok(None), |applied| applied.undo_and_save(self.tree))?;
         Ok(foreign_commit.into_iter().chain(obstruction_commit).collect())
+    }
+
+    /// Prepares the undo of a restore that failed: files that it wrote and that other programs have changed
+    /// since get other names.
+    pub(crate) fn inspect_written_files(&self, placed: &PlacedFiles) -> Result<DisplacedFiles<'_>, Error> {
+        let mut files = DisplacedFiles::open(self.tree)?;
+        files.inspect(&placed.written);
+        let mut foreign = self.find_foreign_files(placed);
+        foreign.retain(|found| placed.written.contains(&found.path));
+        rename_to_free_names(self.tree, &foreign).map(|()| files)
+    }
+
+    /// Removes the files that a restore that failed has put in place.
+    pub(crate) fn undo_placed_files(&self, placed: &PlacedFiles) -> Result<(), Error> {
+        let files = self.inspect_written_files(placed)?;
+        self.remove_placed_files(&files, placed)?;
+        files.finish()
     }
 
     /// Returns files at the paths of this restore that differ from the snapshot's, because other programs
@@ -159,7 +181,7 @@ impl SnapshotRestore<'_> {
 
     /// Removes files that were put in place. Parked files are parked again. Files written from the snapshot's
     /// objects are discarded, since the objects still hold them.
-    pub(crate) fn remove_placed_files(&self, placed: &PlacedFiles) -> Result<(), Error> {
+    fn remove_placed_files(&self, files: &DisplacedFiles<'_>, placed: &PlacedFiles) -> Result<(), Error> {
         for path in &placed.moved {
             if self.parked.move_in_again(self.tree.dir, path)? {
                 remove_empty_parents(self.tree.dir, path);
@@ -167,10 +189,13 @@ impl SnapshotRestore<'_> {
         }
         let discarded = self.open_discard_quarantine()?;
         for path in &placed.written {
-            if self
-                .rebuilt_files_for_path(path)
-                .map_or(Ok(false), |rebuilt| rebuilt.take_from_worktree(path, &discarded))?
-            {
+            let Some(rebuilt) = self.rebuilt_files_for_path(path) else { continue };
+            let was_discarded = discarded.contains(path);
+            files.copy_if_committed(path)?;
+            if rebuilt.take_from_worktree(path, &discarded)? {
+                if !was_discarded {
+                    files.save_if_changed(&discarded, path)?;
+                }
                 remove_empty_parents(self.tree.dir, path);
             }
         }
@@ -178,17 +203,18 @@ impl SnapshotRestore<'_> {
         Ok(())
     }
 
-    /// Removes the placed files and restores HEAD's displaced files. `save` first saves files that other
-    /// programs created at the paths of displaced files.
+    /// Removes the placed files and restores HEAD's displaced files. `files` have been inspected since the
+    /// files were placed. `save` first saves files that other programs created at the paths of displaced files.
     pub fn undo<T>(
         &self,
+        mut files: DisplacedFiles<'_>,
         displaced: &[TreeChange],
         displaced_head_files: &Quarantine,
         placed: PlacedFiles,
-        save: impl FnOnce(Vec<Obstruction>) -> Result<T, Error>,
+        save: impl FnOnce(&mut DisplacedFiles<'_>, Vec<Obstruction>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let placed = self.retain_placed_files(placed, displaced, displaced_head_files)?;
-        self.remove_placed_files(&placed)?;
+        self.remove_placed_files(&files, &placed)?;
         let moved_away: Vec<&TreeChange> =
             displaced.iter().filter(|c| displaced_head_files.contains(&c.path)).collect();
         let (mut obstructions, mut returning, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
@@ -210,10 +236,12 @@ impl SnapshotRestore<'_> {
             obstructions.push(obstruction);
             returning.push(&change.path);
         }
-        let saved = save(obstructions)?;
+        files.inspect(returning.iter().copied());
+        let saved = save(&mut files, obstructions)?;
         for path in returning {
-            displaced_head_files.move_out_replacing(self.tree.dir, path)?;
+            files.replace(path, displaced_head_files)?;
         }
+        files.finish()?;
         Ok(saved)
     }
 }
