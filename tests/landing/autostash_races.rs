@@ -203,3 +203,30 @@ fn later_write_survives_a_kill_of_the_restore() {
         }
     }
 }
+
+/// The undo of a landing restores its own snapshot, which a revert of that undo would delete.
+///
+/// Promise: worktree/appearing-files
+#[test]
+fn named_copy_survives_the_revert_of_a_killed_undo() {
+    let sandbox = sandbox_with_converted_edit();
+    let _ = sandbox.proq(&["merge", "one", "--autostash"]).ok();
+    sandbox.sh("echo more >> keep.txt");
+    let mut command = sandbox.proq_command(&sandbox.repo, &["undo"]);
+    command.env("PROQ_TEST_STAND_AT", "restore.compared").env("PROQ_TEST_DIE_AT", "restore.installed");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let stopped = sandbox.wait_until_stopped(child.id());
+    sandbox.sh(LATER_WRITES[1]);
+    drop(stopped);
+    let (code, text) = wait_for_landing(child);
+    assert_eq!(code, None, "{text}");
+    let saved_file = command_after(&text, SAVED_VERSION);
+    let recovery = sandbox.proq(&["list"]).to_text();
+    assert_eq!(std::fs::read_to_string(saved_file).unwrap(), "mine\nmore\n", "{recovery}");
+    assert_eq!(sandbox.read("keep.txt"), "mine\nmore\n", "{recovery}");
+    let apply = command_after(&recovery, "saved later edits as snapshot ").split_once(": ").unwrap().1;
+    sandbox.sh("git stash push -q");
+    sandbox.sh(apply);
+    assert_eq!(sandbox.read("keep.txt"), "later\r\n");
+    sandbox.assert_healthy();
+}

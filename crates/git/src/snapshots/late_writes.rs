@@ -1,6 +1,6 @@
 //! Late writes to parked files, by programs that still have them open, and the snapshot that captures them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -12,6 +12,35 @@ use crate::history::tree_diff::TreeFile;
 use crate::index::sparse_entries::present_files;
 use crate::repository::worktree_context::WorktreeContext;
 use crate::{Error, RepoPath, TreeId};
+
+/// Starts of the names of folders, next to parked files, with copies that a warning has named.
+const NAMED_COPY_PREFIXES: [&str; 2] = [TRUNCATED_PREFIX, NOT_RESTORED_PREFIX];
+/// Start of the name of a folder with truncated copies of parked files.
+const TRUNCATED_PREFIX: &str = "cut-short-";
+/// Start of the name of a folder with files that a restore could not restore, or replaced.
+pub(crate) const NOT_RESTORED_PREFIX: &str = "not-restored-";
+
+/// Returns whether the folder of parked files also has copies of files that a warning has named.
+pub fn has_named_copies(parked_dir: &Path) -> bool {
+    let names = parked_dir.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.into_iter().any(|name| {
+        NAMED_COPY_PREFIXES.iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
+    })
+}
+
+/// Returns whether git's objects have every parked file of `snapshot` byte for byte, as no filter and no later write
+/// has changed it.
+pub fn has_only_saved_bytes(
+    tree: &WorktreeContext<'_>,
+    snapshot: &Snapshot,
+    parked_dir: &Path,
+) -> Result<bool, Error> {
+    let parked = Quarantine::open(parked_dir)?;
+    let saved: BTreeMap<RepoPath, TreeFile> =
+        SnapshotFiles::load(tree, snapshot)?.files_with_objects().into_iter().collect();
+    let is_saved = |path| saved.get(path).is_some_and(|side| parked.matches_blob(tree.repo, path, *side));
+    Ok(parked.list_files()?.iter().all(is_saved))
+}
 
 /// Captures bytes that a logger or a server wrote to parked files through an open descriptor after `snapshot`
 /// was taken: these bytes are the newest the user has. Returns the snapshot with them, or `None` when nothing
@@ -66,8 +95,9 @@ fn move_truncated_copies(
     if paths.is_empty() {
         return Ok(());
     }
-    let is_free = |n: &u32| !parked_dir.join(format!("cut-short-{n}")).exists();
-    let dir = parked_dir.join(format!("cut-short-{}", (1..u32::MAX).find(is_free).unwrap_or_default()));
+    let is_free = |n: &u32| !parked_dir.join(format!("{TRUNCATED_PREFIX}{n}")).exists();
+    let number = (1..u32::MAX).find(is_free).unwrap_or_default();
+    let dir = parked_dir.join(format!("{TRUNCATED_PREFIX}{number}"));
     for path in paths {
         let target = path.to_fs_path(&dir);
         if let Some(parent) = target.parent() {

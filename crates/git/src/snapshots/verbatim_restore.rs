@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use proq_base::fail_points;
 
 use super::clear::SnapshotFiles;
+use super::late_writes::NOT_RESTORED_PREFIX;
 use crate::base::file_copy::is_prefix;
 use crate::base::folders::obstruction_above;
 use crate::base::path_list;
@@ -219,10 +220,9 @@ impl<'a> VerbatimRestore<'a> {
 
     /// Moves the file of `path` from `quarantine` to a new place next to the parked files.
     fn save_beside_parked(&self, quarantine: &Quarantine, path: &RepoPath) -> Result<PathBuf, Error> {
-        let mut places =
-            (1..u32::MAX).map(|n| path.to_fs_path(&self.parked.dir().join(format!("not-restored-{n}"))));
-        let place = places.find(|place| place.symlink_metadata().is_err());
-        let place = place.unwrap_or_else(|| path.to_fs_path(&self.parked.dir().join("not-restored")));
+        let place_in = |n: u32| path.to_fs_path(&self.parked.dir().join(format!("{NOT_RESTORED_PREFIX}{n}")));
+        let place = (1..u32::MAX).map(place_in).find(|place| place.symlink_metadata().is_err());
+        let place = place.unwrap_or_else(|| place_in(0));
         if let Some(parent) = place.parent() {
             std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
         }

@@ -93,6 +93,13 @@ impl LockedWorktree<'_> {
         })
     }
 
+    /// Returns whether git's objects have every file of `snapshot` that is parked in `parked_dir` byte for byte.
+    pub(crate) fn has_only_saved_bytes(&self, snapshot: &Snapshot, parked_dir: &Path) -> Result<bool, Error> {
+        self.with_temp_context("compare", |tree| {
+            Ok(late_writes::has_only_saved_bytes(tree, snapshot, parked_dir)?)
+        })
+    }
+
     /// Copies to `parked_dir` those files of a snapshot of this worktree that its objects do not hold byte
     /// for byte.
     pub fn copy_filtered_files(&self, snapshot: &Snapshot, parked_dir: &Path) -> Result<(), Error> {

@@ -8,6 +8,7 @@ use proq_base::fail_points;
 use proq_git::RepoPath;
 use proq_git::checkout::ref_recovery;
 use proq_git::index::index_flags;
+use proq_git::snapshots::late_writes;
 use proq_git::snapshots::snapshot::Snapshot;
 use proq_store::base::record::Record;
 use proq_store::paths::layout::Layout;
@@ -129,9 +130,10 @@ impl Step for TakeSnapshot {
 
     fn remove_redundant(&self, op: &Operation<'_>, target: &dyn Step, n: usize) -> Result<(), Error> {
         match target.downcast_ref::<RestoreSnapshot>() {
-            Some(restore) if is_redundant(op, &self.id, restore)? => {
-                op.run_as_inverse_of(n, || delete_snapshot(op, &self.id))
-            }
+            Some(restore) if is_redundant(op, &self.id, restore)? => op.run_as_inverse_of(n, || {
+                remove_saved_files(op, &self.id, restore)?;
+                delete_snapshot(op, &self.id)
+            }),
             _ => Ok(()),
         }
     }
@@ -144,8 +146,8 @@ impl Step for TakeSnapshot {
 }
 
 /// Returns whether snapshot `id`, which was taken while `restore` was reverted, is redundant. It is redundant if
-/// it holds no file and no flag beyond the restored snapshot and the state before the restore, and nothing waits
-/// for it.
+/// it holds no file and no flag beyond the restored snapshot and the state before the restore, or beyond what
+/// merging that snapshot makes of its files, and nothing waits for it.
 fn is_redundant(op: &Operation<'_>, id: &str, restore: &RestoreSnapshot) -> Result<bool, Error> {
     let RestoreSnapshot { dir, snapshot_id, state_before, .. } = restore;
     let project = op.project;
@@ -155,6 +157,7 @@ fn is_redundant(op: &Operation<'_>, id: &str, restore: &RestoreSnapshot) -> Resu
     if new.id == old.id || !new.snapshot.ignored.is_empty() || op.awaited_restore_command(id)?.is_some() {
         return Ok(false);
     }
+    let is_merge_result = op.is_merged_restore(&old.snapshot, new.snapshot.head_commit, &new.snapshot)?;
     let mut known = vec![old];
     if let Some(before) = state_before.as_ref().and_then(|before| before.snapshot_id.as_deref()) {
         known.extend(project.find_any_snap(before)?);
@@ -173,13 +176,25 @@ fn is_redundant(op: &Operation<'_>, id: &str, restore: &RestoreSnapshot) -> Resu
     Ok(snapshot.stages.is_none()
         && snapshot.empty_dirs.iter().all(is_known_empty_dir)
         && snapshot.intent_to_add.iter().all(is_known_intent)
-        && snapshot.paths_not_in_others(repo, &known)?.is_empty()
+        && (is_merge_result || snapshot.paths_not_in_others(repo, &known)?.is_empty())
         // Flags that cannot be read prove nothing.
         && index_flags::has_only_flags_of(repo, dir, &index(&new), &indexes).unwrap_or(false))
 }
 
+/// Removes the parked files of snapshot `id` if git's objects have all of their bytes. What the reverted `restore`
+/// had restored has returned to the worktree instead.
+fn remove_saved_files(op: &Operation<'_>, id: &str, restore: &RestoreSnapshot) -> Result<(), Error> {
+    let snapshot = op.load_snapshot(id)?;
+    let folder = op.project.store.layout().snapshot(id);
+    let files = Layout::parked_files_in(&folder);
+    if files.exists() && op.lock_worktree(&restore.dir)?.has_only_saved_bytes(&snapshot, &folder)? {
+        std::fs::remove_dir_all(&files).map_err(Error::io("remove", &files))?;
+    }
+    Ok(())
+}
+
 /// Deletes a snapshot whose files never left their places, or were restored to them. A snapshot that still
-/// holds parked files is only marked as restored.
+/// holds parked files, or copies that a warning has named, is only marked as restored.
 fn delete_snapshot(op: &Operation<'_>, id: &str) -> Result<(), Error> {
     let name = SnapshotRecord::ref_name(id);
     snapshot_store::prune_parked_folders(&op.project.store, id);
@@ -190,6 +205,9 @@ fn delete_snapshot(op: &Operation<'_>, id: &str) -> Result<(), Error> {
         SnapshotRecord::load_if_exists(&Layout::snapshot_record_in(&dir))
             .is_ok_and(|s| s.is_some_and(|snap| snap.is_copy))
     };
+    if late_writes::has_named_copies(&dir) {
+        return op.mark_restored(id);
+    }
     let files = Layout::parked_files_in(&dir);
     if files.exists() {
         if !is_copy() {

@@ -42,12 +42,11 @@ impl Operation<'_> {
             // merge.
             let is_awaited = |snap: &Option<String>| awaited_id.is_some() && awaited_id == *snap;
             if is_awaited(&old.derived_from) && !self.is_restore_untouched(dir, &old)? {
-                return self.save_separate_snapshot(&old, before, snapshot, raw_index);
+                return self.save_separate_snapshot(&old, before, snapshot, raw_index, false);
             }
             let is_renewed = is_awaited(&old.parked_files_snapshot);
-            if self.is_merged_restore(&old.snapshot, base, &snapshot)?
-                && self.is_restore_untouched(dir, &old)?
-            {
+            let is_merged = self.is_merged_restore(&old.snapshot, base, &snapshot)?;
+            if is_merged && self.is_restore_untouched(dir, &old)? {
                 return self.save_merged_result(dir, &old, awaited_id.as_deref(), snapshot, raw_index);
             }
             if !is_renewed
@@ -57,7 +56,7 @@ impl Operation<'_> {
                 self.remember_snapshot(same_id.clone(), snapshot);
                 return Ok(same_id);
             }
-            self.save_separate_snapshot(&old, before, snapshot, raw_index)
+            self.save_separate_snapshot(&old, before, snapshot, raw_index, is_merged)
         };
         let scan = checkout.scan().with_restored_ignored(&old.snapshot.ignored);
         // Flags that were set since the restore, or that belong to the state before it.
@@ -147,19 +146,23 @@ impl Operation<'_> {
 
     /// Saves the present changes as a separate snapshot. A preview or lane that waited for `old` then waits
     /// for the new one. If nothing waits for it and it holds nothing new, it is marked as restored, so that
-    /// it expires.
+    /// it expires. `is_merged` is whether all of it results from merging `old`.
     fn save_separate_snapshot(
         &self,
         old: &SnapshotRecord,
         before: Option<&PreRestoreState>,
         snapshot: Snapshot,
         raw_index: &Path,
+        is_merged: bool,
     ) -> Result<String, Error> {
         let mut known_snapshots = vec![old.snapshot.clone()];
         if let Some(before) = before.and_then(|before| before.snapshot_id.as_deref()) {
             known_snapshots.push(self.load_snapshot(before)?);
         }
-        let new_paths = snapshot.paths_not_in_others(&self.project.repo, &known_snapshots)?;
+        let new_paths = match is_merged {
+            true => Vec::new(),
+            false => snapshot.paths_not_in_others(&self.project.repo, &known_snapshots)?,
+        };
         let awaited = self.awaited_id_and_restore_command(old)?;
         // The files of another state are restored to the worktree right away: `old` has the rest.
         let has_rest = before.is_some_and(|before| before.snapshot_id.is_some())
@@ -185,7 +188,7 @@ impl Operation<'_> {
         }
         if let Some((_, restore_command)) = awaited {
             self.report_parked_files(&new_paths, &restore_command);
-        } else if before.is_some() {
+        } else if before.is_some() || self.is_reverting() {
             self.project.listener.warn(format!(
                 "saved later edits as snapshot {id}: git stash apply {}",
                 commit.short_in_command()
