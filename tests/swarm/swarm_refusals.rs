@@ -83,6 +83,16 @@ fn landing_refused_by_hook_is_noticed_when_done_by_hand() {
     sandbox.assert_healthy();
 }
 
+#[test]
+fn scheduler_of_a_deleted_repository_ends() {
+    let sandbox = batch_refused_by_hook();
+    let lock = sandbox.repo.join(".git/proq/locks/batches/20260102-030405.lock");
+    let lock = std::fs::File::open(lock).unwrap();
+    // The scheduler may be writing while the folder is removed.
+    wait_until("the removal", || std::fs::remove_dir_all(&sandbox.repo).is_ok());
+    wait_until("its end", || lock.try_lock_shared().is_ok());
+}
+
 /// Promise: operations/refused-task
 #[test]
 fn waiting_landing_can_be_aborted_and_resumed() {

@@ -222,6 +222,9 @@ impl Runner<'_> {
             RunnerEvent::RunFinished(task, attempt) => self.handle_run_end(task, attempt),
             RunnerEvent::LandingFinished(landing) => self.queue_landing_events(landing),
             RunnerEvent::LandingDelayed(tasks, reason) => {
+                // In a deleted repository every retry would fail.
+                let git_dir = self.project.repo.common_dir();
+                git_dir.metadata().map_err(proq_git::Error::io("read", git_dir))?;
                 self.log_note(&format!("retrying the merge: {reason}"), &tasks)
             }
             RunnerEvent::SetUpFinished(lane, failure) => self.queue_set_up_event(lane, failure),
