@@ -120,7 +120,7 @@ fn copy_via_unnamed_file(from: &Path, to: &Path) -> std::io::Result<bool> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn copy_unnamed(_from: &Path, _to: &Path) -> std::io::Result<bool> {
+fn copy_via_unnamed_file(_from: &Path, _to: &Path) -> std::io::Result<bool> {
     Ok(false)
 }
 

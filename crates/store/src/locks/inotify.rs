@@ -152,6 +152,7 @@ mod descriptor {
             Err(io::ErrorKind::Unsupported.into())
         }
 
+        /// Is never called: there is no descriptor.
         pub fn add_folder(&self, _: &Path) -> io::Result<i32> {
             match self.0 {}
         }
@@ -160,10 +161,12 @@ mod descriptor {
             match self.0 {}
         }
 
+        /// Is never called: there is no descriptor.
         pub fn remove(&self, _: i32) {
             match self.0 {}
         }
 
+        /// Is never called: there is no descriptor.
         pub fn read_changes(&self) -> io::Result<Vec<FileChange>> {
             match self.0 {}
         }

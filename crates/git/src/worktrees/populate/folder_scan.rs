@@ -81,6 +81,11 @@ pub(crate) fn scan_folder(
     Ok(merged)
 }
 
+/// Returns the mode of a file in a type that holds it on every system.
+fn mode_bits(meta: &rustix::fs::Stat) -> u64 {
+    u64::from(meta.st_mode)
+}
+
 /// Returns, for each entry of `index`, whether `other` has it with the same stat data. Both are sorted.
 fn matching_entries(index: &File, other: &File) -> Vec<bool> {
     let mut others = other.entries().iter().peekable();
@@ -141,7 +146,7 @@ impl ScanWorker<'_> {
     /// separate chunks. Returns `None` once the folder is rejected.
     fn scan_directory(&mut self, open: OwnedFd, prefix_len: usize, entries: &[Entry]) -> Option<()> {
         let Ok(meta) = fstat(&open) else { return self.reject("a folder cannot be inspected") };
-        if meta.st_mode & 0o777 != 0o777 & !self.scan.umask {
+        if mode_bits(&meta) & 0o777 != u64::from(0o777 & !self.scan.umask) {
             return self.reject("a folder has other permissions than a new one");
         }
         let groups = IndexFolders(self.scan.index);
@@ -226,7 +231,7 @@ impl ScanWorker<'_> {
             return self.reject("a file was changed");
         }
         let default_mode = if executable { 0o777 } else { 0o666 } & !self.scan.umask;
-        let has_default_mode = kind.is_symlink() || meta.st_mode & 0o7777 == default_mode;
+        let has_default_mode = kind.is_symlink() || mode_bits(&meta) & 0o7777 == u64::from(default_mode);
         let is_verbatim =
             || self.scan.is_known_verbatim.get(self.entry_position(entry)).is_some_and(|exact| *exact);
         let can_stay = stat_matches
