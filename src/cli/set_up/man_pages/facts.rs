@@ -205,3 +205,25 @@ pub(super) const RELATED: &[(&str, &[&str])] = &[
 pub(super) fn of_command<T: Copy>(table: &[(&str, T)], command: &str) -> Option<T> {
     table.iter().find(|(name, _)| *name == command).map(|(_, facts)| *facts)
 }
+
+#[cfg(test)]
+mod tests {
+    use proq_base::explain::Exit;
+
+    use super::*;
+    use crate::cli::app::help_page::styled_command;
+
+    #[test]
+    fn exit_codes_are_those_of_the_program() {
+        let is_own_code = |code: &u8| Exit::from_code(*code).code() == *code;
+        let own: Vec<String> = (0..128).filter(is_own_code).map(|code| code.to_string()).collect();
+        let interrupted = Exit::Signal(2).code().to_string();
+        let documented: Vec<&str> = EXIT_CODES.iter().map(|(code, ..)| *code).collect();
+        assert_eq!(documented, [own, vec![interrupted]].concat());
+
+        let grammar = styled_command();
+        let unknown = EXIT_CODES.iter().flat_map(|(.., users)| users.unwrap_or_default());
+        let unknown: Vec<_> = unknown.filter(|name| grammar.find_subcommand(name).is_none()).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+}
