@@ -1,5 +1,6 @@
 //! Tests of `git proq rename`.
 
+use proq_test_kit::faults::{kill_at, recover};
 use proq_test_kit::{RepoState, Sandbox, fixtures};
 
 #[test]
@@ -178,4 +179,48 @@ fn dangling_symbolic_branch_of_the_new_name_is_named() {
     RepoState::capture(&sandbox).assert_same(&before, "refused");
     let _ = sandbox.follow_hint(&refused, "remove the symbolic ref").ok();
     let _ = sandbox.proq(&["rename", "one", "first"]).ok();
+}
+
+#[test]
+fn settings_of_the_branch_are_renamed_and_undone() {
+    let sandbox = fixtures::two_lanes();
+    sandbox.sh(
+        "printf '[branch \"proq/one\"]\n\t# mine\n\tdescription = pay\n\tpushRemote = up\n' >> .git/config",
+    );
+    let config = || sandbox.read(".git/config");
+    let (before, renamed) = (config(), config().replace("proq/one", "proq/first"));
+    let _ = sandbox.proq(&["rename", "one", "first"]).ok();
+    assert_eq!(config(), renamed);
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(config(), before);
+    let _ = sandbox.proq(&["redo"]).ok();
+    assert_eq!(config(), renamed);
+    let _ = sandbox.proq(&["undo"]).ok();
+    for point in ["rename.moved", "settings.locked"] {
+        kill_at(&sandbox, point, &["rename", "one", "first"]);
+        let _ = recover(&sandbox);
+        assert_eq!(config(), before, "{point}");
+        assert!(!sandbox.repo.join(".git/config.lock").exists(), "{point}");
+    }
+}
+
+#[test]
+fn settings_of_a_branch_are_not_mixed_or_lost() {
+    let sandbox = fixtures::two_lanes();
+    sandbox.git(&["config", "branch.proq/one.description", "pay"]);
+    let alone = sandbox.read(".git/config");
+    sandbox.write(".git/config.lock", "");
+    let out = sandbox.proq(&["rename", "one", "first"]);
+    let warning = "cannot move the settings branch.proq/one to branch.proq/first: ";
+    assert!(out.code == 0 && out.stderr.contains(warning), "{}", out.to_text());
+    sandbox.sh("rm .git/config.lock");
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.read(".git/config"), alone);
+
+    sandbox.git(&["config", "branch.proq/first.description", "from before"]);
+    let both = sandbox.read(".git/config");
+    for args in [&["rename", "one", "first"][..], &["undo"]] {
+        let _ = sandbox.proq(args).ok();
+        assert_eq!(sandbox.read(".git/config"), both, "{args:?}");
+    }
 }

@@ -89,6 +89,34 @@ impl Repo {
         out
     }
 
+    /// Returns whether the repository's own `config` has settings of a branch. False if it cannot be read.
+    pub fn has_branch_settings(&self, branch: &str) -> bool {
+        let file = self.common_dir().join("config");
+        let config = gix::config::File::from_path_no_includes(file, gix::config::Source::Local);
+        let mut sections = config.iter().flat_map(gix::config::File::sections);
+        sections.any(|section| {
+            let header = section.header();
+            header.name().to_string().eq_ignore_ascii_case("branch")
+                && header.subsection_name().is_some_and(|name| *name == branch)
+        })
+    }
+
+    /// Moves the repository's own settings of a branch to another name, as `git branch -m` does. Does nothing if
+    /// there are none, or if the other name has some.
+    ///
+    /// # Errors
+    /// Fails if git cannot write the file, or another process writes it. Nothing was changed then.
+    pub fn rename_branch_settings(&self, old: &str, new: &str) -> Result<(), Error> {
+        if !self.has_branch_settings(old) || self.has_branch_settings(new) {
+            return Ok(());
+        }
+        let copy = SettingsCopy::create(&self.settings_path(SettingsFile::Local)?)?;
+        let (file, old, new) =
+            (copy.file().to_string_lossy(), format!("branch.{old}"), format!("branch.{new}"));
+        self.git().args(["config", "--file", &file, "--rename-section", &old, &new]).mutating().run()?;
+        copy.commit()
+    }
+
     /// Returns whether a file of git's settings has a value for a key.
     ///
     /// # Errors

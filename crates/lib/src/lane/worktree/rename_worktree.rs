@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use proq_base::explain::describe_with_causes;
 use proq_base::lane_name::LaneName;
 use proq_git::repository::open_operation::find_open_git_operation;
 use proq_git::worktrees::rename_worktree::{Immovable, WorktreeRename, immovable_reason};
@@ -41,6 +42,10 @@ pub struct RenameWorktree {
     pub old_branch: String,
     /// New branch, at the same commit.
     pub new_branch: String,
+    /// Whether the settings of the old branch are those of the new one afterwards. Not if the new one had some
+    /// before: an undo could not separate them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub moves_settings: bool,
 }
 
 impl RenameWorktree {
@@ -52,6 +57,17 @@ impl RenameWorktree {
             to: &self.to,
             old_branch: &self.old_branch,
             new_branch: &self.new_branch,
+        }
+    }
+
+    /// Moves the settings of the branch `from` to the branch `to`, if the step moves settings. They stay where they
+    /// are if git cannot write them, with a warning.
+    fn move_settings(&self, project: &Project, from: &str, to: &str) {
+        if self.moves_settings
+            && let Err(e) = project.repo.rename_branch_settings(from, to)
+        {
+            let reason = describe_with_causes(&e);
+            project.listener.warn(format!("cannot move the settings branch.{from} to branch.{to}: {reason}"));
         }
     }
 
@@ -88,19 +104,20 @@ impl Step for RenameWorktree {
             Ok(op.project.repo.rename_worktree(&self.rename(), scratch)?)
         })?;
         self.sync()?;
+        self.move_settings(op.project, &self.old_branch, &self.new_branch);
         Ok(StepOutcome::done())
     }
 
     fn invert(&self, op: &Operation<'_>) -> Result<(), Error> {
-        let RenameWorktree { lane, new_lane, worktree_id, from, to, old_branch, new_branch } = self.clone();
+        let step = self.clone();
         let inverse = RenameWorktree {
-            lane: new_lane,
-            new_lane: lane,
-            worktree_id,
-            from: to,
-            to: from,
-            old_branch: new_branch,
-            new_branch: old_branch,
+            lane: step.new_lane,
+            new_lane: step.lane,
+            from: step.to,
+            to: step.from,
+            old_branch: step.new_branch,
+            new_branch: step.old_branch,
+            ..step
         };
         op.perform(inverse).map(drop)
     }
@@ -143,6 +160,11 @@ impl Step for RenameWorktree {
     fn recover(&self, op: &Operation<'_>, scratch: &Path) -> Result<bool, Error> {
         let is_renamed = op.project.repo.recover_worktree_rename(&self.rename(), scratch)?;
         self.sync()?;
+        let (from, to) = match is_renamed {
+            true => (&self.old_branch, &self.new_branch),
+            false => (&self.new_branch, &self.old_branch),
+        };
+        self.move_settings(op.project, from, to);
         Ok(is_renamed)
     }
 }
@@ -157,14 +179,16 @@ impl Operation<'_> {
         branch: &str,
         to: &Path,
     ) -> Result<(), Error> {
+        let (repo, old_branch) = (&self.project.repo, &lane.kind.branch);
         let step = RenameWorktree {
             lane: lane.name.clone(),
             new_lane: name.clone(),
             worktree_id: lane.kind.worktree_id.clone(),
             from: lane.path.clone(),
             to: to.to_owned(),
-            old_branch: lane.kind.branch.clone(),
+            old_branch: old_branch.clone(),
             new_branch: branch.to_owned(),
+            moves_settings: repo.has_branch_settings(old_branch) && !repo.has_branch_settings(branch),
         };
         self.perform(step).map(drop)
     }
