@@ -285,11 +285,12 @@ fn file_modified_while_copied_is_rewritten() {
 /// Promise: concurrency/recreated-branch
 #[test]
 fn branch_created_again_outlives_a_running_pack_refs() {
-    let cases: [(&str, &[&[&str]]); 4] = [
+    let cases: [(&str, &[&[&str]]); 5] = [
         ("renamed back", &[&["rename", "x", "y"], &["undo"]]),
         ("lane restored", &[&["discard", "x"], &["undo"]]),
         ("undone and redone", &[&["undo"], &["redo"]]),
         ("lane restarted", &[&["redispatch", "x"]]),
+        ("lane of the same name", &[&["discard", "x"], &["spawn", "--empty", "-n", "x"]]),
     ];
     for (name, commands) in cases {
         let sandbox = sandbox_with_claude("begin; well");

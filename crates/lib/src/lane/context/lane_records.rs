@@ -155,7 +155,7 @@ impl Project {
     }
 
     /// Returns the name, as `NAME@NUMBER`, of the lane with this name that was removed last.
-    fn last_removed_name(&self, name: &str) -> Option<String> {
+    pub(crate) fn last_removed_name(&self, name: &str) -> Option<String> {
         let numbers = Layout::entry_names(&self.store.layout().removed_lanes())
             .into_iter()
             .filter_map(|past_name| past_name.strip_prefix(name)?.strip_prefix('@')?.parse::<u32>().ok());

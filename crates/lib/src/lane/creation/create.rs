@@ -283,7 +283,7 @@ impl LaneCreation<'_, '_> {
             // must not remove it.
             require_free_name(project, &plan.name)?;
             self.op
-                .create_ref(&format!("refs/heads/{}", plan.branch), start)
+                .create_lane_branch(&plan.name, &plan.branch, start)
                 .map_err(|e| self.explain_blocked_branch(e))?;
         }
         let request = WorktreeRequest {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use proq_base::lane_name::LaneName;
 use proq_git as git;
 use proq_git::checkout::ref_recovery;
 use proq_git::worktrees::worktree::WorktreeList;
@@ -154,6 +155,21 @@ impl Operation<'_> {
     /// Notes that this operation creates a ref that existed before, so that git does not remove it again.
     pub(crate) fn expect_recreated_ref(&self, name: &str) {
         self.with_memory(|recreated: &mut RecreatedRefs| recreated.0.insert(name.to_owned()));
+    }
+
+    /// Creates the branch of a lane, which must not exist yet. A lane of this name may have been removed while git
+    /// packed refs, and its branch is then created again.
+    pub(crate) fn create_lane_branch(
+        &self,
+        lane: &LaneName,
+        branch: &str,
+        tip: CommitId,
+    ) -> Result<(), Error> {
+        let ref_name = format!("refs/heads/{branch}");
+        if self.project.last_removed_name(lane.as_str()).is_some() {
+            self.expect_recreated_ref(&ref_name);
+        }
+        self.create_ref(&ref_name, tip)
     }
 
     /// Creates a ref that must not exist yet.

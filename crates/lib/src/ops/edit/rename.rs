@@ -157,7 +157,7 @@ fn rename(op: &Operation<'_>, lane: &LaneRecord, renamed: &LaneRename) -> Result
         path: lane.path.clone(),
     })?;
     save_logged_commits(op, lane, tip)?;
-    op.create_ref(&format!("refs/heads/{}", renamed.branch), tip)?;
+    op.create_lane_branch(&new, &renamed.branch, tip)?;
     op.rename_worktree(lane, &new, &renamed.branch, &renamed.path)?;
     op.delete_ref(&format!("refs/heads/{old_branch}"), tip)?;
     if let Some(kept) = project.repo.ref_tip(&conflict::ref_name(&old))? {
