@@ -1,6 +1,7 @@
 //! A tmux server of its own for a sandbox.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::waiting::{WAIT_LIMIT, wait_within};
 use crate::{Output, Sandbox};
@@ -83,7 +84,12 @@ impl TmuxSandbox {
 }
 
 /// The user's terminal: a window of another tmux server, which ends with it.
-pub struct UserTerminal<'a>(&'a TmuxSandbox);
+pub struct UserTerminal<'a> {
+    screen: &'a TmuxSandbox,
+    /// Name of the server's socket. A server that was told to end still answers on its socket for a moment, so
+    /// no two terminals share one.
+    socket: String,
+}
 
 impl Drop for UserTerminal<'_> {
     fn drop(&mut self) {
@@ -94,11 +100,13 @@ impl Drop for UserTerminal<'_> {
 impl UserTerminal<'_> {
     /// Opens the terminal and runs a shell line on it, outside of tmux as far as the line can see.
     pub fn open<'a>(screen: &'a TmuxSandbox, line: &str) -> UserTerminal<'a> {
-        let terminal = UserTerminal(screen);
+        static OPENED: AtomicUsize = AtomicUsize::new(0);
+        let socket = format!("person-{}", OPENED.fetch_add(1, Ordering::Relaxed));
         let script = format!(
-            "exec tmux -L person new-session -d -s me -x 100 -y 30 'unset TMUX TMUX_PANE; {}'",
+            "exec tmux -L {socket} new-session -d -s me -x 100 -y 30 'unset TMUX TMUX_PANE; {}'",
             line.replace('\'', r"'\''")
         );
+        let terminal = UserTerminal { screen, socket };
         let mut command = screen.0.command("sh", &screen.0.repo);
         command.env("TMUX_TMPDIR", screen.0.root().join("tm")).args(["-c", &script]);
         let _ = screen.0.output(command).ok();
@@ -107,9 +115,10 @@ impl UserTerminal<'_> {
 
     /// Runs a tmux command on the server of the terminal.
     pub fn tmux(&self, args: &[&str]) -> Output {
-        let mut command = self.0.0.command("tmux", &self.0.0.root());
-        command.env("TMUX_TMPDIR", self.0.0.root().join("tm")).args(["-L", "person"]).args(args);
-        self.0.0.output(command)
+        let sandbox = &self.screen.0;
+        let mut command = sandbox.command("tmux", &sandbox.root());
+        command.env("TMUX_TMPDIR", sandbox.root().join("tm")).args(["-L", &self.socket]).args(args);
+        sandbox.output(command)
     }
 
     /// Presses keys, by tmux's names of them.
@@ -131,6 +140,6 @@ impl UserTerminal<'_> {
     pub fn type_line_to_agent(&self, line: &str) {
         let _ = self.tmux(&["send-keys", "-t", "me", "-l", line]).ok();
         let _ = self.tmux(&["send-keys", "-t", "me", "Enter"]).ok();
-        assert_eq!(self.0.0.read_pipe("up"), "heard\n");
+        assert_eq!(self.screen.0.read_pipe("up"), "heard\n");
     }
 }
