@@ -86,7 +86,7 @@ impl TmuxSandbox {
 /// The user's terminal: a window of another tmux server, which ends with it.
 pub struct UserTerminal<'a> {
     screen: &'a TmuxSandbox,
-    /// Name of the server's socket. A server that was told to end still answers on its socket for a moment, so
+    /// Name of the server's socket. A server that is ending still answers on its socket for a moment, so
     /// no two terminals share one.
     socket: String,
 }
