@@ -212,13 +212,8 @@ fn named_copy_survives_the_revert_of_a_killed_undo() {
     let sandbox = sandbox_with_converted_edit();
     let _ = sandbox.proq(&["merge", "one", "--autostash"]).ok();
     sandbox.sh("echo more >> keep.txt");
-    let mut command = sandbox.proq_command(&sandbox.repo, &["undo"]);
-    command.env("PROQ_TEST_STAND_AT", "restore.compared").env("PROQ_TEST_DIE_AT", "restore.installed");
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let stopped = sandbox.wait_until_stopped(child.id());
-    sandbox.sh(LATER_WRITES[1]);
-    drop(stopped);
-    let (code, text) = wait_for_landing(child);
+    let points = ("restore.compared", "restore.installed");
+    let (code, text) = sandbox.run_while_stopped(&["undo"], points, LATER_WRITES[1]);
     assert_eq!(code, None, "{text}");
     let saved_file = command_after(&text, SAVED_VERSION);
     let recovery = sandbox.proq(&["list"]).to_text();

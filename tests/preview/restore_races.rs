@@ -1,7 +1,5 @@
 //! Tests of writes to files at the end of a preview, while the user's changes are restored.
 
-use std::process::Stdio;
-
 use proq_test_kit::Sandbox;
 use proq_test_kit::faults::{kill_at, recover};
 
@@ -22,15 +20,8 @@ fn sandbox_with_preview() -> Sandbox {
 /// Ends the preview, and runs a script while it is stopped at a point. Returns what it printed.
 #[track_caller]
 fn leave_while(sandbox: &Sandbox, point: &str, script: &str) -> String {
-    let mut command = sandbox.proq_command(&sandbox.repo, &["preview", "--back"]);
-    command.env("PROQ_TEST_STAND_AT", point).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().unwrap();
-    let stopped = sandbox.wait_until_stopped(child.id());
-    sandbox.sh(script);
-    drop(stopped);
-    let out = child.wait_with_output().unwrap();
-    let text = String::from_utf8([out.stdout, out.stderr].concat()).unwrap();
-    assert_eq!(out.status.code(), Some(0), "{text}");
+    let (code, text) = sandbox.run_while_stopped(&["preview", "--back"], (point, ""), script);
+    assert_eq!(code, Some(0), "{text}");
     text
 }
 

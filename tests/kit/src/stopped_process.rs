@@ -1,5 +1,7 @@
 //! Processes stopped at a named point of the program (`PROQ_TEST_STAND_AT`), while others continue.
 
+use std::process::Stdio;
+
 use super::Sandbox;
 use super::waiting::{wait_for, wait_until};
 
@@ -17,6 +19,25 @@ impl Drop for StoppedProcess<'_> {
 }
 
 impl Sandbox {
+    /// Runs the program, which stops at the point `stop_at`, and `script` while it is stopped. Then it continues, and
+    /// is killed at `die_at` if that point is not empty. Returns its exit code and what it printed.
+    #[track_caller]
+    pub fn run_while_stopped(
+        &self,
+        args: &[&str],
+        (stop_at, die_at): (&str, &str),
+        script: &str,
+    ) -> (Option<i32>, String) {
+        let mut command = self.proq_command(&self.repo, args);
+        command.env("PROQ_TEST_STAND_AT", stop_at).env("PROQ_TEST_DIE_AT", die_at);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stopped = self.wait_until_stopped(child.id());
+        self.sh(script);
+        drop(stopped);
+        let out = child.wait_with_output().unwrap();
+        (out.status.code(), String::from_utf8([out.stdout, out.stderr].concat()).unwrap())
+    }
+
     /// Waits until a process is stopped.
     #[track_caller]
     pub fn wait_until_stopped(&self, pid: impl std::fmt::Display) -> StoppedProcess<'_> {

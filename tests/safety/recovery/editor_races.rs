@@ -1,7 +1,5 @@
 //! Files that an editor writes while a recovery undoes a killed step.
 
-use std::process::Stdio;
-
 use proq_test_kit::faults::{kill_at, recover};
 use proq_test_kit::snapshots::snapshot_ids;
 use proq_test_kit::{Sandbox, fixtures};
@@ -9,29 +7,11 @@ use proq_test_kit::{Sandbox, fixtures};
 /// Ways in which editors save a file: in place, and by a rename over it.
 const SAVES: [&str; 2] = ["echo typed-later > FILE", "echo typed-later > temp; mv temp FILE"];
 
-/// Where the undo of a file that was replaced, or created, is stopped: after it has decided about files, and after it
-/// has moved one out.
+/// Where an undo that puts a file in the place of another is stopped: once it has decided about both, and once it has
+/// moved the other out.
 const REPLACING: [&str; 2] = ["undo.replacing", "undo.displaced"];
+/// Where an undo that removes a file is stopped: once it has decided about the file, and once it has moved it out.
 const REMOVING: [&str; 2] = ["undo.removing", "undo.removed"];
-
-/// Runs the next command, which recovers, and `script` while the recovery is stopped at a point. Then kills it
-/// if `dies_at` is a point that it reaches. Returns what it printed; none if it never stopped.
-#[track_caller]
-fn recover_while(sandbox: &Sandbox, point: &str, script: &str, dies_at: Option<&str>) -> String {
-    let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
-    command.env("PROQ_TEST_STAND_AT", point).stdout(Stdio::piped()).stderr(Stdio::piped());
-    if let Some(point) = dies_at {
-        command.env("PROQ_TEST_DIE_AT", point);
-    }
-    let child = command.spawn().unwrap();
-    let stopped = sandbox.wait_until_stopped(child.id());
-    sandbox.sh(script);
-    drop(stopped);
-    let out = child.wait_with_output().unwrap();
-    let text = String::from_utf8([out.stdout, out.stderr].concat()).unwrap();
-    assert_eq!(out.status.success(), dies_at.is_none(), "{text}");
-    text
-}
 
 /// Returns where a text that was written to a file is now: in files of the worktree, in parked files, and in
 /// commits of git-proq.
@@ -90,7 +70,9 @@ fn file_saved_during_an_undo_is_kept() {
         for (save, point) in SAVES.iter().flat_map(|save| step.points.map(|point| (save, point))) {
             let sandbox = (step.fixture)();
             kill_at(&sandbox, step.killed_at, step.arguments);
-            let text = recover_while(&sandbox, point, &save.replace("FILE", step.file), None);
+            let save = save.replace("FILE", step.file);
+            let (code, text) = sandbox.run_while_stopped(&["list"], (point, ""), &save);
+            assert_eq!(code, Some(0), "{text}");
             let context = format!("{} {save} {point}: {text}", step.killed_at);
             assert_ne!(places_of(&sandbox, "typed-later"), "", "{context}");
             sandbox.assert_healthy();
@@ -106,7 +88,8 @@ fn file_saved_during_a_killed_undo_is_kept() {
             let sandbox = (step.fixture)();
             kill_at(&sandbox, step.killed_at, step.arguments);
             let save = save.replace("FILE", step.file);
-            let text = recover_while(&sandbox, step.points[0], &save, Some(step.points[1]));
+            let (code, text) = sandbox.run_while_stopped(&["list"], (step.points[0], step.points[1]), &save);
+            assert_eq!(code, None, "{text}");
             recover(&sandbox);
             assert_ne!(places_of(&sandbox, "typed-later"), "", "{} {save}: {text}", step.killed_at);
             sandbox.assert_healthy();
@@ -131,7 +114,8 @@ fn file_replaced_by_a_killed_undo_is_kept() {
     }
 }
 
-/// The same with files that a restore has written from git's objects.
+/// A restore has written files from git's objects, and is killed. What is written over them then is in a commit without
+/// a name when the undo of the restore is killed.
 ///
 /// Promise: operations/written-after-crash
 #[test]

@@ -178,10 +178,9 @@ impl<'a> DisplacedFiles<'a> {
 
     /// Moves a file from `quarantine` back to its place. If something else is there, it gets a free name.
     fn return_file(&self, quarantine: &Quarantine, path: &RepoPath) -> Result<(), Error> {
-        match quarantine.move_out(self.tree.dir, path) {
-            Ok(()) => Ok(()),
-            Err(_) if quarantine.is_same_or_identical(self.tree.dir, path) => quarantine.remove_file(path),
-            Err(_) => move_to_free_name(self.tree, &quarantine.file_path(path), path),
+        match quarantine.move_back(self.tree.dir, path)? {
+            true => Ok(()),
+            false => move_to_free_name(self.tree, &quarantine.file_path(path), path),
         }
     }
 

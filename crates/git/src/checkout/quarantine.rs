@@ -170,6 +170,16 @@ impl Quarantine {
         move_without_replacing(&self.file_path(path), &to)
     }
 
+    /// Moves the file at `path` from the quarantine back to the worktree, or removes it if the same file is there
+    /// again. Returns false, and the file stays, if it cannot be moved, as when something else is there.
+    pub(crate) fn move_back(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
+        match self.move_out(worktree, path) {
+            Ok(()) => Ok(true),
+            Err(_) if self.is_same_or_identical(worktree, path) => self.remove_file(path).map(|()| true),
+            Err(_) => Ok(false),
+        }
+    }
+
     /// Removes files that `changes` delete and that git left on disk, and the empty folders above them.
     /// `read-tree` succeeds even if it cannot remove a file. A file that another process created at such a
     /// path is not removed.

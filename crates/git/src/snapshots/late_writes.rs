@@ -22,8 +22,8 @@ pub(crate) const NOT_RESTORED_PREFIX: &str = "not-restored-";
 
 /// Returns whether the folder of parked files also has copies of files that a warning has named.
 pub fn has_named_copies(parked_dir: &Path) -> bool {
-    let names = parked_dir.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
-    names.into_iter().any(|name| {
+    let mut names = parked_dir.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.any(|name| {
         NAMED_COPY_PREFIXES.iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
     })
 }

@@ -201,10 +201,9 @@ impl<'a> VerbatimRestore<'a> {
     /// Moves another program's file from `quarantine` back to the worktree. If something newer is there, the
     /// file is saved next to the parked files.
     fn return_or_save(&self, quarantine: &Quarantine, path: &RepoPath) -> Result<(), Error> {
-        match quarantine.move_out(self.tree.dir, path) {
-            Ok(()) => Ok(()),
-            Err(_) if quarantine.is_same_or_identical(self.tree.dir, path) => quarantine.remove_file(path),
-            Err(_) => self.save_foreign_file(quarantine, path),
+        match quarantine.move_back(self.tree.dir, path)? {
+            true => Ok(()),
+            false => self.save_foreign_file(quarantine, path),
         }
     }
 

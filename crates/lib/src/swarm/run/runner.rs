@@ -224,7 +224,10 @@ impl Runner<'_> {
             RunnerEvent::LandingDelayed(tasks, reason) => {
                 // In a deleted repository every retry would fail.
                 let git_dir = self.project.repo.common_dir();
-                git_dir.metadata().map_err(proq_git::Error::io("read", git_dir))?;
+                if git_dir.try_exists().is_ok_and(|exists| !exists) {
+                    let reason = std::io::ErrorKind::NotFound.into();
+                    return Err(proq_git::Error::io("read", git_dir)(reason).into());
+                }
                 self.log_note(&format!("retrying the merge: {reason}"), &tasks)
             }
             RunnerEvent::SetUpFinished(lane, failure) => self.queue_set_up_event(lane, failure),
