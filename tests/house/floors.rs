@@ -44,7 +44,7 @@ fn named_paths(source: &Source) -> Vec<Module> {
 }
 
 impl Modules {
-    fn load(all: &[Source]) -> Self {
+    fn load(all: &[&Source]) -> Self {
         let files = all.iter().map(|s| (module_of(&s.path_in_crate()), s.relative_path())).collect();
         let mut reexports = BTreeMap::new();
         for source in all.iter().filter(|s| is_folder_file(&s.path_in_crate())) {
@@ -78,7 +78,7 @@ type Imports = BTreeMap<Module, BTreeMap<String, BTreeMap<String, String>>>;
 
 /// A file `x.rs` and its folder `x/` are one child. Only the lowest folder that holds both ends of an import
 /// is concerned with it.
-fn imports_by_folder(all: &[Source], modules: &Modules) -> Imports {
+fn imports_by_folder(all: &[&Source], modules: &Modules) -> Imports {
     let mut out = Imports::new();
     for source in all.iter().filter(|s| !is_test_file(&s.relative_path())) {
         let from = module_of(&source.path_in_crate());

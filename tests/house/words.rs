@@ -139,7 +139,7 @@ fn check_source(source: &Source, findings: &mut Vec<String>) {
 #[test]
 fn names_and_comments_avoid_retired_words() {
     let mut findings = Vec::new();
-    for source in all_sources().iter().chain(&sources("examples")) {
+    for source in all_sources().into_iter().chain(sources("examples")) {
         check_source(source, &mut findings);
     }
     assert_eq!(findings, [""; 0]);

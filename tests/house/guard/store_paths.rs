@@ -50,7 +50,7 @@ const CALLS: &[&str] =
 pub(crate) fn misplaced_names() -> Vec<String> {
     let (all, tests) = (product_sources(), test_files());
     let constants = constants(&all);
-    let production = all.iter().filter(|source| !source.is_one_of(&tests));
+    let production = all.iter().copied().filter(|source| !source.is_one_of(&tests));
     let (store, others): (Vec<&Source>, Vec<&Source>) =
         production.partition(|source| source.relative_path().starts_with("crates/store/"));
     let store_names: BTreeSet<String> =
@@ -90,9 +90,9 @@ pub(crate) fn misplaced_names() -> Vec<String> {
 }
 
 /// Returns the texts of the constants of the product, by name.
-fn constants(all: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
+fn constants(all: &[&Source]) -> BTreeMap<String, BTreeSet<String>> {
     let mut out: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for literal in all.iter().flat_map(Source::string_literals) {
+    for literal in all.iter().flat_map(|source| source.string_literals()) {
         let before = literal.before.strip_suffix(":&str=").or(literal.before.strip_suffix(":&'staticstr="));
         if let Some((_, name)) = before.and_then(|before| before.rsplit_once("const")) {
             out.entry(name.to_owned()).or_default().insert(literal.text);
@@ -140,8 +140,8 @@ fn finds_the_names_that_are_joined() {
         #[cfg(test)]
         fn g(dir: &Path) { dir.join("test"); }
     "#;
-    let all = [Source::new("src/x.rs".into(), text.to_owned())];
-    let found = joined_names(&all[0], &constants(&all));
+    let source = Source::new("src/x.rs".into(), text.to_owned());
+    let found = joined_names(&source, &constants(&[&source]));
     let names = ["borrowed-{n}", "extension", "first", "format-{n}", "literal", "named", "next-line"]
         .map(str::to_owned);
     assert_eq!(found, names.into());
