@@ -4,6 +4,8 @@
 //! `/tmp` for Codex, whose sandbox lets its commands write there, and SIGHUP must not be ignored, as `nohup`
 //! has it.
 
+mod user_config;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -39,18 +41,6 @@ pub const BLOCKING_TASK: &str =
 
 /// Script that blocks as `BLOCKING_TASK` does, followed by a slow model.
 pub const ENDLESS_TASK: &str = r#"[[bash cmd="git hold"]] [[sleep s=600]] [[say text="Too late"]]"#;
-
-/// Git aliases, since some agents may run nothing but git: `hold` blocks, and `fix` changes a line of
-/// `shared.txt`, or keeps both sides where that line is in conflict.
-const ALIASES: &str = r#"[alias]
-    hold = "!sleep 600 & echo up > \"$ROOT/up\"; read line < \"$ROOT/go\"; kill $!; true"
-    fix = "!sh \"$ROOT/fix\""
-"#;
-
-const FIX_SCRIPT: &str = "if grep -q '^<<<<<<<' shared.txt; then
-    sed -i -e '/^<<<<<<<\\|^=======\\|^>>>>>>>/d' -e '/^lane 3/d' -e 's/^main 3/main and lane 3/' shared.txt
-    git add shared.txt
-else sed -i 's/^3$/lane 3/' shared.txt; git commit -qam 'Say lane'; fi";
 
 /// Runs a command on a terminal and closes the terminal as soon as the command has printed `launched`.
 const TERMINAL_SCRIPT: &str = "import os, pty, sys
@@ -88,7 +78,7 @@ impl Real {
         let mut server = command.spawn().unwrap();
         let mut port = String::new();
         let _ = BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
-        configure(&sandbox, &format!("http://127.0.0.1:{}", port.trim()));
+        user_config::configure(&sandbox, &format!("http://127.0.0.1:{}", port.trim()));
         sandbox.pipe("up");
         sandbox.pipe("go");
         Real { sandbox, server, agent }
@@ -380,6 +370,22 @@ impl Real {
         assert_eq!(sandbox.last_run("x")["account"]["denied"], 2);
     }
 
+    /// Runs a script of the repository, as the agent's sandbox or its own form of the rule permits.
+    fn runs_allowed_build(&self) {
+        let sandbox = &self.sandbox;
+        sandbox.sh("printf '#!/bin/sh\\necho \"build $*\" > built\\n' > build; chmod +x build");
+        sandbox.commit_all("build");
+        let task = r#"[[bash cmd="./build all"]] [[say text=Built]]"#;
+        let _ = self.proq(&["spawn", "--wait", "-n", "x", "--allow", "./build *", self.agent, task]);
+        assert_eq!(std::fs::read_to_string(sandbox.lane_path("x").join("built")).unwrap(), "build all\n");
+        let run = sandbox.last_run("x");
+        assert_eq!(
+            (&run["account"]["tool_calls"], &run["account"]["denied"]),
+            (&json!(1), &Value::Null),
+            "{run:#}"
+        );
+    }
+
     fn resumes_after_agent_kill(&self) {
         let _ = self.proq(&["spawn", "-n", "x", self.agent, ENDLESS_TASK]).ok();
         let _ = self.sandbox.read_pipe("up");
@@ -416,54 +422,6 @@ impl Drop for Real {
     }
 }
 
-/// Writes the configuration of a user: the address of the model, and its prices.
-fn configure(sandbox: &Sandbox, url: &str) {
-    let home = sandbox.root().join("home");
-    let provider = format!(
-        r#"model_providers.own={{name="own",base_url="{url}/v1",env_key="OWN_KEY",wire_api="responses",request_max_retries=1,stream_max_retries=1}}"#
-    );
-    let config = format!(
-        r#"
-agent.crash_retries = 0
-
-[prices]
-stub-model = {{ input = 3.0, cached = 0.3, output = 15.0 }}
-
-[agents.claude]
-model = "claude-sonnet-4-5"
-env.ANTHROPIC_BASE_URL = "{url}"
-env.ANTHROPIC_API_KEY = "made-up"
-env.CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC = "1"
-env.DISABLE_AUTOUPDATER = "1"
-
-[agents.codex]
-model = "stub-model"
-env.OWN_KEY = "made-up"
-options.extra = ["-c", '{provider}', "-c", "model_provider=own"]
-
-[agents.opencode]
-model = "own/stub-model"
-env.OPENCODE_DISABLE_AUTOUPDATE = "1"
-env.OPENCODE_DISABLE_MODELS_FETCH = "1"
-env.OPENCODE_DISABLE_LSP_DOWNLOAD = "1"
-"#
-    );
-    sandbox.write_in(&home, ".config/git-proq/config.toml", &config);
-    let opencode = json!({
-        "model": "own/stub-model", "small_model": "own/stub-model", "autoupdate": false, "share": "disabled",
-        "provider": { "own": {
-            "npm": "@ai-sdk/openai-compatible", "options": { "baseURL": format!("{url}/v1"), "apiKey": "made-up" },
-            "models": { "stub-model": {
-                "limit": { "context": 100_000, "output": 8000 },
-                "cost": { "input": 3, "output": 15, "cache_read": 0.3 },
-            } },
-        } },
-    });
-    sandbox.write_in(&home, ".config/opencode/opencode.json", &opencode.to_string());
-    sandbox.write_in(&home, ".gitconfig", ALIASES);
-    sandbox.write_in(&sandbox.root(), "fix", FIX_SCRIPT);
-}
-
 /// Defines the named tests for each agent.
 macro_rules! tests {
     ($($agent:ident: $($test:ident)*;)*) => {$(
@@ -482,8 +440,9 @@ macro_rules! tests {
 tests! {
     claude: commits_reports_and_resumes running_agent_takes_sent_message hooks_report_state stop_gate_returns_failed_check answers_without_changes drafts_and_revises_plan plans_runs_and_lands_batch stop_leaves_no_processes survives_closed_terminal resolves_conflict
         runs_only_allowed_commands resumes_after_agent_kill resumes_after_supervisor_kill;
-    codex: commits_reports_and_resumes stop_gate_returns_failed_check answers_without_changes drafts_and_revises_plan plans_runs_and_lands_batch stop_leaves_no_processes survives_closed_terminal resolves_conflict
+    gemini: runs_only_allowed_commands;
+    codex: runs_allowed_build commits_reports_and_resumes stop_gate_returns_failed_check answers_without_changes drafts_and_revises_plan plans_runs_and_lands_batch stop_leaves_no_processes survives_closed_terminal resolves_conflict
         resumes_after_agent_kill resumes_after_supervisor_kill;
-    opencode: commits_reports_and_resumes hooks_report_state answers_without_changes drafts_and_revises_plan plans_runs_and_lands_batch stop_leaves_no_processes survives_closed_terminal resolves_conflict
+    opencode: runs_allowed_build commits_reports_and_resumes hooks_report_state answers_without_changes drafts_and_revises_plan plans_runs_and_lands_batch stop_leaves_no_processes survives_closed_terminal resolves_conflict
         resumes_after_agent_kill resumes_after_supervisor_kill works_over_acp;
 }

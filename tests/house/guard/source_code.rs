@@ -93,7 +93,7 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All sources of this repository by path. Most rules ask for them, and splitting them takes most of a rule's
+/// All sources of this repository by path. Most rules read them, and splitting them takes most of a rule's
 /// time.
 static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| {
     let mut out = Vec::new();
