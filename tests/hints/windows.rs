@@ -71,11 +71,14 @@ fn hint_after_leaving_a_batch_stays_on_the_screen() {
     install_worker(&screen.0, "read x < \"$ROOT/go\"");
     screen.0.write("plan.toml", "format = 1\nagent = \"worker\"\n[[task]]\nid = \"one\"\ntitle = \"One\"\n");
     // git waits for git-proq and then ends by the signal, which would end a shell without the trap, too.
-    let line = "trap : INT; git proq swarm plan.toml --yes; echo ended; exec cat";
+    let line = "trap : INT; sh -c 'echo $$ > \"$ROOT/git\"; exec git proq swarm plan.toml --yes'; echo ended; exec cat";
     let terminal = UserTerminal::open(&screen, line);
     let _ = terminal.wait_for_text("running");
+    // git passes the signal on to git-proq, which has it already: here, when the question is on the screen.
+    screen.0.sh("kill -STOP $(cat \"$ROOT/git\")");
     terminal.press(&["C-c"]);
     let _ = terminal.wait_for_text("[p/l/N]");
+    screen.0.sh("kill -CONT $(cat \"$ROOT/git\")");
     terminal.press(&["l", "Enter"]);
     let left = terminal.wait_for_text("ended");
     let end: Vec<&str> = left.trim_end().lines().rev().take(2).collect();

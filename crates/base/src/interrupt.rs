@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::{SigId, flag, low_level};
 
 use crate::explain::{Exit, Explain};
@@ -210,6 +212,59 @@ pub fn received_signal() -> u8 {
     u8::try_from(received).unwrap_or(0)
 }
 
+/// Ctrl-C of the user, each counted once, for a program that distinguishes the first one from the next.
+///
+/// A Ctrl-C reaches all programs on the terminal. In `git proq …`, git is one of them, and before it ends it
+/// sends its child the same signal, once: that copy comes from the parent process, and may come late.
+pub struct CtrlC {
+    /// Senders of the signals; none where the handler cannot be registered: then copies count, too.
+    origins: Option<SignalsInfo<WithOrigin>>,
+    copy: ParentCopy,
+    /// Whether a signal came before, and was not taken yet.
+    came_before: bool,
+}
+
+impl CtrlC {
+    /// Counts from now on, and what has come before as one. The signals must be deferred.
+    #[must_use]
+    pub fn listen() -> CtrlC {
+        let parent = rustix::process::getppid().map(rustix::process::Pid::as_raw_nonzero);
+        let origins = SignalsInfo::new([SIGINT]).ok();
+        let came_before = received_signal() != 0;
+        let copy = ParentCopy { parent: parent.map(i32::from), was_pressed: came_before, has_come: false };
+        CtrlC { origins, copy, came_before }
+    }
+
+    /// Returns whether Ctrl-C was pressed, or TERM or HUP received, since the last call, and clears it.
+    pub fn take(&mut self) -> bool {
+        let signal = i32::from(received_signal());
+        clear_signal();
+        let Some(origins) = &mut self.origins else { return signal != 0 };
+        let mut is_pressed = std::mem::take(&mut self.came_before) || signal != 0 && signal != SIGINT;
+        for origin in origins.pending() {
+            is_pressed |= !self.copy.is_sent_by(origin.process.map(|process| process.pid));
+        }
+        is_pressed
+    }
+}
+
+/// The copy of a Ctrl-C that the parent process sends.
+struct ParentCopy {
+    parent: Option<i32>,
+    was_pressed: bool,
+    has_come: bool,
+}
+
+impl ParentCopy {
+    /// Returns whether a signal from `sender`, none for the terminal, is the copy.
+    fn is_sent_by(&mut self, sender: Option<i32>) -> bool {
+        let is_copy = sender.is_some() && sender == self.parent && self.was_pressed && !self.has_come;
+        self.has_come |= is_copy;
+        self.was_pressed = true;
+        is_copy
+    }
+}
+
 /// Fails if a signal was received, or the use case of this thread was canceled: it stops here, where stopping
 /// is safe. Under a [`Shield`] it never does.
 pub fn require_no_signal() -> Result<(), Interrupted> {
@@ -334,6 +389,19 @@ mod tests {
         let error = require_no_signal().unwrap_err();
         let shown = (error.to_string(), error.exit());
         assert_eq!(shown, ("canceled; nothing was left unfinished".to_owned(), Exit::Signal(2)));
+    }
+
+    #[test]
+    fn only_the_parents_copy_of_ctrl_c_is_ignored() {
+        let fresh = || ParentCopy { parent: Some(7), was_pressed: false, has_come: false };
+        let copies = |senders: &[Option<i32>]| {
+            let mut copy = fresh();
+            senders.iter().map(|sender| copy.is_sent_by(*sender)).collect::<Vec<_>>()
+        };
+        assert_eq!(copies(&[None, Some(7), None, Some(7)]), [false, true, false, false]);
+        assert_eq!(copies(&[None, None, Some(7)]), [false, false, true]);
+        assert_eq!(copies(&[Some(7), Some(7)]), [false, true], "kill -INT of git alone counts");
+        assert_eq!(copies(&[None, Some(8)]), [false, false], "another process is no copy");
     }
 
     #[test]

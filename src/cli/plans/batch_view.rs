@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use proq_base::hint;
-use proq_base::{interrupt, terminal_text};
+use proq_base::interrupt::CtrlC;
+use proq_base::terminal_text;
 use proq_lib::lane::Project;
 use proq_lib::swarm::batch::control_request::ControlRequestKind;
 use proq_lib::swarm::run::control_requests::submit_requests;
@@ -31,6 +32,7 @@ pub(crate) fn show_until_end_or_detach(
     watch: &mut Watch<'_>,
 ) -> Result<bool, Failure> {
     let (screen, mut has_prompted) = (BatchScreen::new(), false);
+    let mut ctrl_c = CtrlC::listen();
     loop {
         if !replay.print_new_lines(project, watch, &mut |line| drop(screen.bars.println(line)))? {
             screen.clear();
@@ -41,9 +43,9 @@ pub(crate) fn show_until_end_or_detach(
         let progress = BatchProgress::from_state(project, &follower.batch, state, log_summary, true);
         screen.draw(&progress);
         let drawn_at = Instant::now();
-        if interrupt::received_signal() != 0 {
-            interrupt::clear_signal();
-            if !handle_interrupt(context, project, &screen, &id, watch, &mut has_prompted)? {
+        if ctrl_c.take() {
+            let prompt = || prompt_interrupt_choice(&id, watch, &mut ctrl_c);
+            if !handle_interrupt(context, project, &screen, &id, prompt, &mut has_prompted)? {
                 return Ok(false);
             }
         }
@@ -62,7 +64,7 @@ fn handle_interrupt(
     project: &Project,
     screen: &BatchScreen,
     id: &BatchId,
-    watch: &Watch<'_>,
+    prompt: impl FnOnce() -> Result<InterruptChoice, Failure>,
     has_prompted: &mut bool,
 ) -> Result<bool, Failure> {
     if std::mem::replace(has_prompted, true) {
@@ -70,7 +72,7 @@ fn handle_interrupt(
         drop(screen.bars.println(format!("batch {id} is being aborted")));
         return Ok(true);
     }
-    match screen.bars.suspend(|| prompt_interrupt_choice(id, watch))? {
+    match screen.bars.suspend(prompt)? {
         InterruptChoice::Abort => {
             submit_requests(project, id, vec![ControlRequestKind::Abort { hard: false }])?;
             return Ok(true);
@@ -96,13 +98,18 @@ enum InterruptChoice {
 }
 
 /// Prompts for the action of the first Ctrl-C. Another Ctrl-C during the prompt aborts the batch.
-fn prompt_interrupt_choice(id: &BatchId, watch: &Watch<'_>) -> Result<InterruptChoice, Failure> {
+fn prompt_interrupt_choice(
+    id: &BatchId,
+    watch: &Watch<'_>,
+    ctrl_c: &mut CtrlC,
+) -> Result<InterruptChoice, Failure> {
     print_question(&format!(
         "\nbatch {id}: [p]ause it, [l]eave it running, or continue watching? Ctrl-C aborts it. [p/l/N] "
     ));
-    if !watch.wait_for_input(&std::io::stdin())? {
-        interrupt::clear_signal();
-        return Ok(InterruptChoice::Abort);
+    while !watch.wait_for_input(&std::io::stdin())? {
+        if ctrl_c.take() {
+            return Ok(InterruptChoice::Abort);
+        }
     }
     let mut line = String::new();
     drop(std::io::stdin().lock().read_line(&mut line));
